@@ -1,0 +1,39 @@
+"""How long `import artlas` takes once torch is there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from benchmarks.report import ROOT, Figure
+
+IMPORT_BAR = 2.0
+SCRIPT = """
+import time, torch
+start = time.perf_counter()
+import artlas
+print(time.perf_counter() - start)
+"""
+
+
+def measure(runs: int) -> Figure:
+    """Best of several fresh processes."""
+    seconds = [_once() for _ in range(runs)]
+    return Figure(
+        "import artlas beyond import torch",
+        min(seconds),
+        min(seconds),
+        max(seconds),
+        bar=IMPORT_BAR,
+        at_most=True,
+        unit=" s",
+        raw={"seconds": seconds},
+    )
+
+
+def _once() -> float:
+    """Seconds of one import in a fresh process."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return float(done.stdout)

@@ -1,0 +1,98 @@
+"""Peak extra memory of one pass, each measured in a process of its own."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+from benchmarks.report import ROOT, Figure
+
+MEMORY_BAR = 12.0
+NODE_BAR = 1500.0
+KINDS = ("reference", "native", "twin")
+
+
+def measure_training(graphs: int, nodes: int, degree: float) -> list[Figure]:
+    """Peak extra memory of a training step: the reference over ours."""
+    peaks = {kind: peak("training", kind, graphs, nodes, degree) for kind in KINDS}
+    sizes = ", ".join(f"{kind} {peaks[kind] / 2**20:,.0f} MiB" for kind in KINDS)
+    what = f"{graphs} graphs of {nodes:,} nodes, degree {degree:g}"
+    values = {kind: peaks["reference"] / peaks[kind] for kind in ("native", "twin")}
+    native, twin = values["native"], values["twin"]
+    raw = {"peak_extra_bytes": peaks}
+    name = f"training memory, reference / native: {what}"
+    return [
+        Figure(name, native, native, native, bar=MEMORY_BAR, note=sizes, raw=raw),
+        Figure(f"training memory, reference / twin: {what}", twin, twin, twin),
+    ]
+
+
+def measure_inference(nodes: int, degree: float, headline: bool) -> Figure:
+    """Peak extra bytes per node of inference on one large graph."""
+    extra = peak("inference", "native", 1, nodes, degree)
+    name = f"inference on one graph of {nodes:,} nodes: peak extra bytes per node"
+    bar, value = NODE_BAR if headline else None, extra / nodes
+    raw = {"peak_extra_bytes": extra}
+    return Figure(name, value, value, value, bar=bar, at_most=True, unit=" B", raw=raw)
+
+
+def peak(task: str, kind: str, graphs: int, nodes: int, degree: float) -> int:
+    """Peak extra bytes of one pass in a fresh process."""
+    words = [sys.executable, "-m", "benchmarks.memory", task, kind]
+    words += [str(graphs), str(nodes), str(degree)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(words[2:])} failed:\n{done.stderr.strip()[-2000:]}")
+    return int(json.loads(done.stdout.splitlines()[-1])["extra"])
+
+
+def _status(field: str) -> int:
+    """A memory field of this process in bytes."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) * 1024
+    raise KeyError(field)
+
+
+def _reset_peak() -> int:
+    """Give free memory back, restart the high-water mark, and say what is in use now."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return _status("VmHWM")
+    return _status("VmRSS")
+
+
+def worker(task: str, kind: str, graphs: int, nodes: int, degree: float) -> int:
+    """Extra bytes that one pass needed, after a warm-up on two small graphs."""
+    from benchmarks.data import random_batch
+    from benchmarks.subject import Energies, Subject, build
+
+    def run(subject: Subject) -> None:
+        kernels = None if kind == "reference" else kind
+        energies: Energies = subject.reference_energies
+        if kernels is not None:
+            energies = partial(subject.our_energies, kernels)
+        if task == "training":
+            subject.train(energies, kernels)
+        else:
+            subject.infer(energies)
+
+    run(build(random_batch("warm-up", 2, 32, 4), sharp=False))
+    subject = build(random_batch(task, graphs, nodes, degree), sharp=False)
+    before = _reset_peak()
+    run(subject)
+    return _status("VmHWM") - before
+
+
+if __name__ == "__main__":
+    task_, kind_, *numbers = sys.argv[1:]
+    extra_ = worker(task_, kind_, int(numbers[0]), int(numbers[1]), float(numbers[2]))
+    print(json.dumps({"extra": extra_}))

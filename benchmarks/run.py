@@ -1,0 +1,158 @@
+"""Measure every figure: `python -m benchmarks.run [--quick] [--only NAME] [--out FILE]`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks import importing, memory, scaling, solver, speed
+from benchmarks.data import BATCH, Batch, random_batch, real_batch
+from benchmarks.report import ROOT, Figure, Report
+from benchmarks.speed import Bars
+from benchmarks.timing import Rounds
+
+Group = Callable[["Plan"], Iterable[Figure]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much to measure."""
+
+    quick: bool
+    headline: Rounds
+    fresh: Rounds | None
+    generated: int
+    largest: int
+    scaling: Rounds
+    solved: int
+    imports: int
+
+
+FULL = Plan(
+    quick=False,
+    headline=Rounds(least=3, most=15, budget=12.0),
+    fresh=Rounds(least=2, most=8, budget=4.0),
+    generated=BATCH,
+    largest=20,
+    scaling=Rounds(least=3, most=6, budget=30.0),
+    solved=4,
+    imports=5,
+)
+QUICK = Plan(
+    quick=True,
+    headline=Rounds(least=2, most=5, budget=3.0),
+    fresh=None,
+    generated=16,
+    largest=17,
+    scaling=Rounds(least=2, most=3, budget=5.0),
+    solved=1,
+    imports=2,
+)
+
+
+def nci1(plan: Plan) -> Iterable[Figure]:
+    """Speed on 64 molecules."""
+    return _speed(plan, lambda: real_batch("NCI1"), Bars(25, 20))
+
+
+def collab(plan: Plan) -> Iterable[Figure]:
+    """Speed on 64 collaboration networks."""
+    return _speed(plan, lambda: real_batch("COLLAB"), Bars(80, 60))
+
+
+def nodes400(plan: Plan) -> Iterable[Figure]:
+    """Speed on graphs of 400 nodes and average degree 20."""
+    return _speed(plan, lambda: random_batch("400 nodes", plan.generated, 400, 20), Bars(20, 15))
+
+
+def training_memory(plan: Plan) -> Iterable[Figure]:
+    """Peak memory of a training step."""
+    return memory.measure_training(8 if plan.quick else 32, 1024, 8)
+
+
+def large_graphs(plan: Plan) -> Iterable[Figure]:
+    """Time and memory on single graphs up to a million nodes."""
+    yield scaling.measure(plan.largest, 8, plan.scaling, headline=not plan.quick)
+    yield memory.measure_inference(2**plan.largest, 8, headline=not plan.quick)
+
+
+def pot(plan: Plan) -> Iterable[Figure]:
+    """The iterative solver."""
+    return solver.measure(plan.solved, plan.headline)
+
+
+def import_time(plan: Plan) -> Iterable[Figure]:
+    """The cost of the import."""
+    yield importing.measure(plan.imports)
+
+
+GROUPS: dict[str, Group] = {
+    "nci1": nci1,
+    "collab": collab,
+    "nodes400": nodes400,
+    "memory": training_memory,
+    "scaling": large_graphs,
+    "pot": pot,
+    "import": import_time,
+}
+
+
+def _speed(plan: Plan, batch: Callable[[], Batch], bars: Bars) -> Iterable[Figure]:
+    """Headline figures with sharp weights, then the same with fresh ones."""
+    yield from speed.measure(batch(), True, bars, plan.headline)
+    if plan.fresh:
+        yield from speed.measure(batch(), False, None, plan.fresh)
+
+
+def _arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="smaller and fewer, under 2 minutes")
+    parser.add_argument("--only", action="append", choices=list(GROUPS), help="may be repeated")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="JSON file (default: results/bench.json; build/bench.json for a partial run)",
+    )
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Measure, print the table, write the JSON; 1 if a bar was missed, 130 if interrupted."""
+    arguments = _arguments()
+    plan = QUICK if arguments.quick else FULL
+    partial = arguments.quick or arguments.only
+    out = arguments.out or ROOT / ("build" if partial else "results") / "bench.json"
+    report = Report(Console(), out, {**asdict(plan), "only": arguments.only})
+    interrupted = _measure(report, plan, arguments.only or list(GROUPS))
+    report.save()
+    report.console.print(report.table())
+    report.console.print(f"{'interrupted; ' if interrupted else ''}written to {out}")
+    return 130 if interrupted else int(report.missed > 0)
+
+
+def _measure(report: Report, plan: Plan, names: list[str]) -> bool:
+    """Measure the groups named, keeping what is there when interrupted or when one fails."""
+    begin = time.perf_counter()
+    try:
+        for index, name in enumerate(names, start=1):
+            passed = time.perf_counter() - begin
+            report.console.print(f"[{index}/{len(names)}] {name}  [dim]({passed:.0f} s so far)[/]")
+            try:
+                for figure in GROUPS[name](plan):
+                    report.add(figure)
+            except (RuntimeError, ImportError) as error:
+                report.fail(name, str(error))
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

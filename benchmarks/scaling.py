@@ -1,0 +1,54 @@
+"""How inference time on one graph grows with its number of nodes."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import torch
+
+import artlas
+from benchmarks.data import random_batch
+from benchmarks.report import Figure
+from benchmarks.subject import build
+from benchmarks.timing import Call, Rounds, interleave
+
+SLOPE_BAR = 1.05
+SMALLEST = 10
+
+
+def measure(largest: int, degree: float, rounds: Rounds, headline: bool) -> Figure:
+    """Least-squares slope of log2 time on log2 nodes over 2^10 ... 2^largest nodes."""
+    model = build(random_batch("scaling", 1, 2**SMALLEST, degree), sharp=True).model
+    exponents = range(SMALLEST, largest + 1)
+    calls = {str(e): _call(model, 2**e, degree) for e in exponents}
+    times = interleave(calls, rounds)
+    best = [min(times[str(e)]) for e in exponents]
+    slope, _ = np.polyfit(list(exponents), np.log2(best), 1)
+    steps = np.diff(np.log2(best))
+    name = f"inference on one graph of 2^{SMALLEST} ... 2^{largest} nodes: log-log slope"
+    note = f"{best[0] * 1e3:.2f} ms to {best[-1]:.2f} s; spread: slope between neighbouring sizes"
+    return Figure(
+        name,
+        float(slope),
+        float(steps.min()),
+        float(steps.max()),
+        bar=SLOPE_BAR if headline else None,
+        at_most=True,
+        note=note,
+        raw={"exponents": list(exponents), "seconds": times},
+    )
+
+
+def _call(model: artlas.ART, nodes: int, degree: float) -> Call:
+    """Inference on one random graph."""
+    batch = random_batch("scaling", 1, nodes, degree)
+    graphs = artlas.Graphs.from_edges(batch.edge_lists())
+    return partial(_infer, model, graphs)
+
+
+@torch.no_grad()
+def _infer(model: artlas.ART, graphs: artlas.Graphs) -> torch.Tensor:
+    """Energies of a batch with the native kernels."""
+    with artlas.kernels.use("native"):
+        return model.energies(graphs)

@@ -1,0 +1,73 @@
+"""Interleaved timings: every contender once per round, compared within the round."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+Call = Callable[[], object]
+Seconds = dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How long to repeat: at least `least` rounds, then until `budget` seconds or `most`."""
+
+    least: int
+    most: int
+    budget: float
+    shortest: float = 0.03
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The median of a list of per-round values, and its range."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: list[float]) -> Spread:
+        """Summarise a list of values."""
+        return cls(statistics.median(values), min(values), max(values))
+
+
+def seconds(call: Call, repeats: int = 1) -> float:
+    """Mean wall time of a call over back-to-back repeats."""
+    gc.collect()
+    start = time.perf_counter()
+    for _ in range(repeats):
+        call()
+    return (time.perf_counter() - start) / repeats
+
+
+def repeats_for(call: Call, shortest: float) -> int:
+    """Warm a call up, and say how often to repeat it so that one timing is long enough."""
+    call()
+    once = seconds(call) if shortest else 1.0
+    return max(1, round(shortest / max(once, 1e-7)))
+
+
+def interleave(calls: Mapping[str, Call], rounds: Rounds, warm_up: bool = True) -> Seconds:
+    """Time every call once per round, in an order that rotates; short calls are repeated."""
+    names = list(calls)
+    repeats = {n: repeats_for(calls[n], rounds.shortest) if warm_up else 1 for n in names}
+    measured: Seconds = {n: [] for n in names}
+    start = time.perf_counter()
+    for index in range(rounds.most):
+        if index >= rounds.least and time.perf_counter() - start > rounds.budget:
+            break
+        shift = index % len(names)
+        for name in names[shift:] + names[:shift]:
+            measured[name].append(seconds(calls[name], repeats[name]))
+    return measured
+
+
+def ratio(measured: Seconds, above: str, below: str) -> Spread:
+    """Median and range of one contender's time over another's, round by round."""
+    pairs = zip(measured[above], measured[below], strict=True)
+    return Spread.of([a / b for a, b in pairs])

@@ -1,0 +1,92 @@
+"""The settings of the model, checked when they are made."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class ArtConfig:
+    r"""Settings of SCGFM-ART; the defaults are the paper's.
+
+    Where the paper is silent (temperatures, :math:`\epsilon_u`, widths, seed) they are those of the
+    authors' published runs; :meth:`released` is their behaviour where it differs from the paper.
+
+    bases: K; roles: M of each base; hidden: :math:`D_h`; layers: GIN layers;
+    steps: Sinkhorn iterations; temperature: :math:`\tau_{sk}` that divides the logits;
+    coverage_temperature: :math:`\tau_m`; responsibility_temperature: :math:`\tau_E`;
+    measure_epsilon: :math:`\epsilon_u`; atlas: ``learned``, ``frozen`` (random, never trained) or
+    ``tied`` (one relation in all K slots); top_k: bases mixed, ``None`` for all;
+    logit_clamp: bound on \|logit / temperature\|, ``None`` for none;
+    featureless: what stands in for absent node features, a ``constant`` one or the normalised
+    ``degree``; seed: of the initial weights.
+    """
+
+    bases: int = 16
+    roles: int = 32
+    hidden: int = 64
+    layers: int = 2
+    steps: int = 20
+    temperature: float = 0.1
+    coverage_temperature: float = 0.1
+    responsibility_temperature: float = 0.1
+    measure_epsilon: float = 1e-8
+    atlas: Literal["learned", "frozen", "tied"] = "learned"
+    top_k: int | None = None
+    logit_clamp: float | None = None
+    featureless: Literal["constant", "degree"] = "constant"
+    seed: int = 42
+
+    def __post_init__(self) -> None:
+        # The upper ends are what the compiled kernels hold in registers and on the stack.
+        for name, most in (("bases", 4096), ("roles", 128), ("hidden", 1024), ("layers", 16)):
+            self._whole(name, 1, most)
+        self._whole("steps", 1, 10_000)
+        self._whole("seed", 0, 2**63 - 1)
+        for name in (
+            "temperature",
+            "coverage_temperature",
+            "responsibility_temperature",
+            "measure_epsilon",
+        ):
+            self._positive(name)
+        if self.top_k is not None:
+            self._whole("top_k", 1, self.bases)
+        if self.logit_clamp is not None:
+            self._positive("logit_clamp")
+        self._one_of("atlas", ("learned", "frozen", "tied"))
+        self._one_of("featureless", ("constant", "degree"))
+
+    @classmethod
+    def released(cls, **changes: Any) -> ArtConfig:
+        """The published code's behaviour: top 8 bases mixed, logits clamped, degree as feature."""
+        preset = cls(top_k=8, logit_clamp=20.0, featureless="degree")
+        return replace(preset, **changes)
+
+    @property
+    def logit_scale(self) -> float:
+        r""":math:`1 / (\sqrt{D_h}\,\tau_{sk})`."""
+        return 1.0 / (math.sqrt(self.hidden) * self.temperature)
+
+    def _whole(self, name: str, least: int, most: int) -> None:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise ValueError(
+                f"ArtConfig.{name} must be a whole number from {least} to {most}, got {value!r}."
+            )
+
+    def _positive(self, name: str) -> None:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ValueError(f"ArtConfig.{name} must be a number, got {value!r}.")
+        if not (value > 0 and math.isfinite(value)):
+            raise ValueError(f"ArtConfig.{name} must be positive and finite, got {value!r}.")
+
+    def _one_of(self, name: str, allowed: tuple[str, ...]) -> None:
+        value = getattr(self, name)
+        if value not in allowed:
+            raise ValueError(
+                f"ArtConfig.{name} must be one of {', '.join(allowed)}, got {value!r}."
+            )

@@ -1,0 +1,58 @@
+"""The structure-only graph encoder: degrees in, node embeddings out."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from artlas import kernels
+from artlas.kernels.structure import Structure
+from artlas.transport import normalised_degree
+
+
+class GINLayer(nn.Module):
+    r"""One residual GIN layer.
+
+    .. math:: h'_i = \mathrm{LayerNorm}\Big(h_i
+        + \mathrm{MLP}\big((1 + \epsilon) h_i + \sum_{j \sim i} h_j\big)\Big)
+
+    The paper says "two-layer GIN"; residual, LayerNorm and the learnable :math:`\epsilon` are the
+    authors' published choice. h: [N, D].
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.epsilon = nn.Parameter(torch.zeros(1))
+        self.inner = nn.Linear(width, width)
+        self.outer = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, h: Tensor, structure: Structure) -> Tensor:
+        gathered = (1 + self.epsilon) * h + kernels.neighbour_sum(h, structure)
+        return self.norm(h + self.outer(torch.relu(self.inner(gathered))))
+
+
+class Encoder(nn.Module):
+    r"""Normalised degree to node embeddings, :math:`U = \mathrm{GIN}(A, X_s)`, [N, D]."""
+
+    def __init__(self, width: int, layers: int) -> None:
+        super().__init__()
+        self.lift = nn.Linear(1, width)
+        self.layers = nn.ModuleList(GINLayer(width) for _ in range(layers))
+
+    def forward(self, structure: Structure) -> Tensor:
+        h = torch.relu(self.lift(normalised_degree(structure).unsqueeze(1)))
+        for layer in self.layers:
+            h = layer(h, structure)
+        return h
+
+    def project(self, structure: Structure, projection: Tensor) -> Tensor:
+        r""":math:`U W_G`, [N, D], with projection [D, D] as ``nn.Linear`` keeps it.
+
+        Without gradients this is one pass of compiled code where that is built; the bits of a
+        node's row then depend on its own graph alone.
+        """
+        native = kernels.native_for(projection)
+        if native is None or torch.is_grad_enabled():
+            return self(structure) @ projection.T
+        return native.encode(self, projection, structure)

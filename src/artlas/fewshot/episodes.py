@@ -1,0 +1,78 @@
+"""Deterministic few-shot episodes, number for number those of the published protocol."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """Indices of the examples to learn from and of those to classify.
+
+    support: int64 [S]; query: int64 [Q]; they share no index, and both go class by class.
+    """
+
+    support: NDArray[np.int64]
+    query: NDArray[np.int64]
+
+
+def draw_episode(labels: ArrayLike, seed: int, shots: int = 5, queries: int = 50) -> Episode:
+    """Draw one episode of labels [G] from ``default_rng(seed)``.
+
+    For every class in ascending order, its ascending indices are shuffled in place by the one
+    generator that all classes share; the first ``shots`` are support, the next ``queries`` or
+    fewer are query. A class of n < shots members gives max(1, n - 1) of them as support.
+    """
+    values = _check(labels, shots, queries)
+    rng = np.random.default_rng(seed)
+    support, query = [], []
+    for label in np.unique(values):
+        members = np.flatnonzero(values == label)
+        rng.shuffle(members)
+        taken = shots if len(members) >= shots else max(1, len(members) - 1)
+        support.append(members[:taken])
+        query.append(members[taken : taken + queries])
+    return Episode(np.concatenate(support), np.concatenate(query))
+
+
+def draw_episodes(
+    labels: ArrayLike, count: int = 50, shots: int = 5, queries: int = 50, seed: int = 42
+) -> list[Episode]:
+    """Draw episodes r = 0 ... count - 1 with seeds seed + r, without those that have no query."""
+    drawn = [draw_episode(labels, seed + r, shots, queries) for r in range(count)]
+    kept = [episode for episode in drawn if len(episode.query)]
+    if not kept:
+        raise ValueError(
+            f"No episode has a query: {count} were asked for, and every class has at most "
+            f"{shots} members. To fix this, ask for one episode or more, or lower shots."
+        )
+    return kept
+
+
+def hash_episodes(episodes: Sequence[Episode]) -> str:
+    """SHA-256 of all indices in order: equal hashes mean the same test, on any machine."""
+    digest = hashlib.sha256()
+    for episode in episodes:
+        for part in (episode.support, episode.query):
+            digest.update(np.int64(len(part)).astype("<i8").tobytes())
+            digest.update(part.astype("<i8").tobytes())
+    return digest.hexdigest()
+
+
+def _check(labels: ArrayLike, shots: int, queries: int) -> NDArray[np.int64]:
+    values = np.asarray(labels)
+    if values.ndim != 1 or len(values) == 0:
+        raise ValueError(
+            f"Episodes need one label per example; got shape {list(values.shape)}. "
+            "To fix this, pass a vector of class numbers."
+        )
+    if shots < 1 or queries < 1:
+        raise ValueError(
+            f"Episodes need at least one shot and one query a class; got {shots} and {queries}."
+        )
+    return values

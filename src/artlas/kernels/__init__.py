@@ -1,0 +1,176 @@
+"""Everything between logits and energies: compiled for the CPU, and a PyTorch twin for any device.
+
+Callers use the functions here and never learn which of the two ran. Compiled code is used for
+float32 tensors on the CPU; anything else, and an install without a compiler, runs on the twin.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from artlas.kernels import torch_twin
+from artlas.kernels.structure import Structure
+
+try:
+    from artlas.kernels import native as _native
+except ImportError:
+    _native = None  # type: ignore[assignment]
+
+_choice = "native"
+_told = False
+
+
+def available() -> bool:
+    """Whether the compiled kernels are part of this install."""
+    return _native is not None
+
+
+@contextmanager
+def use(which: str) -> Iterator[None]:
+    """Run on ``native`` or ``twin`` kernels inside a ``with`` block."""
+    global _choice
+    if which not in ("native", "twin"):
+        raise ValueError(f"Kernels are 'native' or 'twin', got {which!r}.")
+    if which == "native" and not available():
+        raise RuntimeError(
+            "This install has no compiled kernels. Reinstall artlas where a C++ compiler "
+            "(g++ or clang++) is found, or use 'twin'."
+        )
+    before, _choice = _choice, which
+    try:
+        yield
+    finally:
+        _choice = before
+
+
+def native_for(tensor: Tensor) -> ModuleType | None:
+    """The compiled kernels, where they serve this tensor's device and dtype."""
+    global _told
+    if _choice != "native" or tensor.device.type != "cpu" or tensor.dtype != torch.float32:
+        return None
+    if _native is None and not _told:
+        _told = True
+        warnings.warn(
+            "artlas was installed without a C++ compiler and runs on its PyTorch twin: the same "
+            "results, slower. Reinstall where g++ or clang++ is found to get the compiled kernels.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return _native
+
+
+def state_of(tensors: Iterable[Tensor]) -> tuple[tuple[int, int], ...]:
+    """What changes when any of the tensors is replaced, moved or written to."""
+    return tuple((t.data_ptr(), t._version) for t in tensors)
+
+
+def _module(tensor: Tensor) -> Any:
+    return native_for(tensor) or torch_twin
+
+
+def energies(
+    nodes: Tensor,
+    roles: Tensor,
+    relations: Tensor,
+    structure: Structure,
+    *,
+    scale: float,
+    clamp: float | None,
+    steps: int,
+) -> tuple[Tensor, Tensor]:
+    """Energies and marginal residuals, [G, K] each; differentiable in the first three.
+
+    nodes [N, D] and roles [K, M, D] are projected; their products times ``scale`` are the logits.
+    relations [K, M, M] must be symmetric.
+    """
+    return _module(nodes).energies(
+        nodes, roles, relations, structure, scale=scale, clamp=clamp, steps=steps
+    )
+
+
+def couplings(
+    nodes: Tensor,
+    roles: Tensor,
+    relations: Tensor,
+    structure: Structure,
+    *,
+    scale: float,
+    clamp: float | None,
+    steps: int,
+) -> Tensor:
+    """The rounded couplings of the one graph in ``structure``, [K, N, M]."""
+    native = native_for(nodes)
+    if native is not None:
+        return native.couplings(
+            nodes, roles, relations, structure, scale=scale, clamp=clamp, steps=steps
+        )
+    (found,) = torch_twin.couplings(
+        nodes, roles, structure, scale=scale, clamp=clamp, steps=steps
+    )
+    return found
+
+
+def mixtures(
+    nodes: Tensor,
+    roles: Tensor,
+    relations: Tensor,
+    structure: Structure,
+    *,
+    scale: float,
+    clamp: float | None,
+    steps: int,
+    temperature: float,
+    top_k: int | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Energies, residuals and the mixed coupling T_mix [N, M]."""
+    return _module(nodes).mixtures(
+        nodes,
+        roles,
+        relations,
+        structure,
+        scale=scale,
+        clamp=clamp,
+        steps=steps,
+        temperature=temperature,
+        top_k=top_k,
+    )
+
+
+def transport_features(
+    nodes: Tensor,
+    roles: Tensor,
+    relations: Tensor,
+    structure: Structure,
+    x: Tensor,
+    *,
+    scale: float,
+    clamp: float | None,
+    steps: int,
+    temperature: float,
+    top_k: int | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Energies, residuals and :math:`H = N T_{mix}^\top X`, [G, M, d], for x [N, d]."""
+    options = {"scale": scale, "clamp": clamp, "steps": steps}
+    mixing = {"temperature": temperature, "top_k": top_k}
+    native = native_for(nodes)
+    if native is not None:
+        return native.transport_features(
+            nodes, roles, relations, structure, x, **options, **mixing
+        )
+    found, residuals, mixed = torch_twin.mixtures(
+        nodes, roles, relations, structure, **options, **mixing
+    )
+    parts = zip(mixed.split(structure.sizes), x.split(structure.sizes), strict=True)
+    return found, residuals, torch.stack([len(t) * (t.T @ rows) for t, rows in parts])
+
+
+def neighbour_sum(h: Tensor, structure: Structure) -> Tensor:
+    """A h, the sum of h [N, D] over neighbours; differentiable."""
+    return _module(h).neighbour_sum(h, structure)

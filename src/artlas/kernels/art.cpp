@@ -1,0 +1,197 @@
+// The Python module: checks shapes, releases the interpreter, picks the instruction set.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "drivers.hpp"
+
+namespace nb = nanobind;
+
+namespace artlas {
+namespace {
+
+enum class Isa { base, avx2, avx512 };
+
+Isa best_isa() {
+#if defined(ARTLAS_X86)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+    return Isa::avx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Isa::avx2;
+#endif
+  return Isa::base;
+}
+
+Isa current_isa = best_isa();
+
+}  // namespace
+
+const Ops* select_ops(int64_t padded_roles) {
+  const Ops* ops = nullptr;
+  switch (current_isa) {
+#if defined(ARTLAS_X86)
+    case Isa::avx512: ops = isa_avx512::ops(padded_roles); break;
+    case Isa::avx2: ops = isa_avx2::ops(padded_roles); break;
+#endif
+    default: ops = isa_base::ops(padded_roles);
+  }
+  if (!ops) throw std::invalid_argument("at most 128 roles are built in the native kernels");
+  return ops;
+}
+
+const EncoderOps* select_encoder_ops() {
+  switch (current_isa) {
+#if defined(ARTLAS_X86)
+    case Isa::avx512: return isa_avx512::encoder_ops();
+    case Isa::avx2: return isa_avx2::encoder_ops();
+#endif
+    default: return isa_base::encoder_ops();
+  }
+}
+
+namespace {
+
+template <typename T, int Dims>
+using Array = nb::ndarray<T, nb::ndim<Dims>, nb::c_contig, nb::device::cpu>;
+template <int Dims>
+using In = Array<const float, Dims>;
+template <int Dims>
+using Out = Array<float, Dims>;
+using Ids = Array<const int64_t, 1>;
+using Cols = Array<const int32_t, 1>;
+
+struct Structure {
+  Ids node_ptr, row_ptr;
+  Cols col;
+  In<1> mu;
+};
+
+void check(bool ok, const char* what) {
+  if (!ok) throw std::invalid_argument(what);
+}
+
+Batch make_batch(const Structure& s, const In<2>& q, const In<3>& roles, const In<3>& relations,
+                 float scale, float clamp, int64_t steps, int threads) {
+  check(roles.shape(2) == q.shape(1), "roles and nodes differ in width");
+  check(relations.shape(0) == roles.shape(0) && relations.shape(1) == roles.shape(1) &&
+            relations.shape(2) == roles.shape(1),
+        "relations must be [K, M, M]");
+  check(s.row_ptr.shape(0) == q.shape(0) + 1 && s.mu.shape(0) == q.shape(0),
+        "structure and nodes differ in length");
+  check(steps >= 1, "at least one Sinkhorn step");
+  Batch b(roles.data(), relations.data(), int64_t(roles.shape(0)), int64_t(roles.shape(1)),
+          int64_t(roles.shape(2)));
+  b.graphs = int64_t(s.node_ptr.shape(0)) - 1;
+  b.nodes = int64_t(q.shape(0));
+  b.steps = steps;
+  b.node_ptr = s.node_ptr.data();
+  b.row_ptr = s.row_ptr.data();
+  b.col = s.col.data();
+  b.mu = s.mu.data();
+  b.q = q.data();
+  b.scale = scale;
+  b.clamp = clamp;
+  b.threads = threads;
+  b.prepare_roles();
+  return b;
+}
+
+struct Problem {  // the arguments every call shares
+  Structure structure;
+  float scale, clamp;
+  int64_t steps;
+  int threads;
+};
+
+}  // namespace
+}  // namespace artlas
+
+NB_MODULE(_art, m) {
+  using namespace artlas;
+  m.def("isa", [] { return current_isa == Isa::avx512 ? "avx512" : current_isa == Isa::avx2 ? "avx2" : "base"; });
+  m.def("set_isa", [](const std::string& name) {
+    const Isa wanted = name == "avx512" ? Isa::avx512 : name == "avx2" ? Isa::avx2 : Isa::base;
+    check(wanted <= best_isa(), "this processor lacks that instruction set");
+    current_isa = wanted;
+  });
+  m.def("padded_roles", &Batch::padded);
+
+  nb::class_<Problem>(m, "Problem")
+      .def("__init__",
+           [](Problem* self, Ids node_ptr, Ids row_ptr, Cols col, In<1> mu, float scale, float clamp,
+              int64_t steps, int threads) {
+             new (self) Problem{{node_ptr, row_ptr, col, mu}, scale, clamp, steps, threads};
+           });
+
+  m.def("energies",
+        [](const Problem& p, In<2> q, In<3> roles, In<3> relations, Out<2> energy, Out<2> residual,
+           std::optional<Out<5>> saved) {
+          nb::gil_scoped_release release;
+          const Batch b = make_batch(p.structure, q, roles, relations, p.scale, p.clamp, p.steps, p.threads);
+          return run_energies(b, {energy.data(), residual.data(), saved ? saved->data() : nullptr});
+        },
+        nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
+
+  m.def("backward", [](const Problem& p, In<2> q, In<3> roles, In<3> relations, In<5> saved,
+                       In<2> grad_energy, Out<2> grad_q, Out<3> grad_roles, Out<3> grad_relations) {
+    nb::gil_scoped_release release;
+    const Batch b = make_batch(p.structure, q, roles, relations, p.scale, p.clamp, p.steps, p.threads);
+    run_backward(b, saved.data(), grad_energy.data(), roles.data(), grad_q.data(), grad_roles.data(),
+                 grad_relations.data());
+  });
+
+  m.def("mixtures",
+        [](const Problem& p, In<2> q, In<3> roles, In<3> relations, float temperature, int64_t top,
+           std::optional<In<2>> x, Out<2> energy, Out<2> residual, std::optional<Out<3>> transported,
+           std::optional<Out<2>> mixture) {
+          nb::gil_scoped_release release;
+          const Batch b = make_batch(p.structure, q, roles, relations, p.scale, p.clamp, p.steps, p.threads);
+          check(!transported || x, "features are needed to transport them");
+          const Mixing mix{temperature,
+                           top,
+                           x ? x->data() : nullptr,
+                           x ? int64_t(x->shape(1)) : 0,
+                           transported ? transported->data() : nullptr,
+                           mixture ? mixture->data() : nullptr};
+          return run_mixtures(b, {energy.data(), residual.data(), nullptr}, mix);
+        },
+        nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(),
+        nb::arg(), nb::arg().none(), nb::arg().none());
+
+  m.def("couplings", [](const Problem& p, In<2> q, In<3> roles, In<3> relations, Out<3> out) {
+    nb::gil_scoped_release release;
+    const Batch b = make_batch(p.structure, q, roles, relations, p.scale, p.clamp, p.steps, p.threads);
+    check(b.graphs == 1, "couplings are made one graph at a time");
+    run_couplings(b, out.data());
+  });
+
+  m.def("encode", [](Ids node_ptr, Ids row_ptr, Cols col, In<1> lift_w, In<1> lift_b, In<3> weights,
+                     In<3> vectors, In<1> self, In<2> project, int64_t dim, int threads, Out<2> out) {
+    nb::gil_scoped_release release;
+    // weights [layers, 2, width * width], vectors [layers, 4, width]: b1, b2, gamma, beta
+    const int64_t width = int64_t(vectors.shape(2)), layers = int64_t(self.shape(0));
+    check(width % 32 == 0 && width <= 1024, "the hidden width must be padded to 32 and at most 1024");
+    EncoderView e{node_ptr.data(), row_ptr.data(), col.data(), int64_t(node_ptr.shape(0)) - 1,
+                  int64_t(row_ptr.shape(0)) - 1, dim, width, lift_w.data(), lift_b.data(),
+                  project.data(), {}, threads};
+    for (int64_t l = 0; l < layers; ++l) {
+      const float* w = weights.data() + l * 2 * width * width;
+      const float* v = vectors.data() + l * 4 * width;
+      e.layers.push_back({w, v, w + width * width, v + width, v + 2 * width, v + 3 * width, self.data()[l]});
+    }
+    run_encoder(e, out.data());
+  });
+
+  m.def("neighbour_sum", [](Ids row_ptr, Cols col, In<2> h, int threads, Out<2> out) {
+    nb::gil_scoped_release release;
+    run_neighbour_sum(row_ptr.data(), col.data(), h.data(), int64_t(h.shape(0)), int64_t(h.shape(1)),
+                      threads, out.data());
+  });
+}

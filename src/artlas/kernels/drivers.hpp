@@ -1,0 +1,43 @@
+// The calls Python makes, on plain pointers.
+#pragma once
+
+#include "solve.hpp"
+
+namespace artlas {
+
+struct Energies {
+  float* energy;    // [G, K]
+  float* residual;  // [G, K]
+  float* saved;     // [G, K, 2, steps, MP] or null
+};
+
+struct Mixing {
+  float temperature;
+  int64_t top;            // bases kept; K for all
+  const float* x;         // [N, features] or null
+  int64_t features;
+  float* transported;     // [G, M, features] or null
+  float* mixture;         // [N, M] or null
+};
+
+struct EncoderView {
+  const int64_t* node_ptr;
+  const int64_t* row_ptr;
+  const int32_t* col;
+  int64_t graphs, nodes, dim, width;
+  const float *lift_w, *lift_b, *project;
+  std::vector<EncoderLayer> layers;
+  int threads;
+};
+
+// Each returns the number of Sinkhorn iterations run, over all pairs.
+int64_t run_energies(const Batch&, const Energies&);
+int64_t run_mixtures(const Batch&, const Energies&, const Mixing&);
+void run_couplings(const Batch&, float* out);  // one graph: [K, N, M]
+void run_backward(const Batch&, const float* saved, const float* grad_energy, const float* roles,
+                  float* grad_q, float* grad_roles, float* grad_relations);
+void run_encoder(const EncoderView&, float* out);
+void run_neighbour_sum(const int64_t* row_ptr, const int32_t* col, const float* h, int64_t nodes,
+                       int64_t dim, int threads, float* out);
+
+}  // namespace artlas

@@ -1,0 +1,138 @@
+// The structure-only GIN, without gradients: rows of a range, everything of a row in registers or L1.
+#pragma once
+
+#include "gemm.hpp"
+#include "ops.hpp"
+
+namespace artlas::ARTLAS_ISA {
+
+constexpr int64_t MAX_WIDTH = 1024;  // of the hidden layer; what the tiles on the stack hold
+
+struct Encoder {
+  ARTLAS_INLINE static void bias_rows(const float* bias, int64_t width, float* tile) {
+    for (int i = 0; i < TILE; ++i)
+      for (int64_t d = 0; d < width; d += W) store(tile + i * width + d, load(bias + d));
+  }
+  ARTLAS_INLINE static void tile_rows(const float* tile, int64_t width, const float* rows[TILE]) {
+    for (int i = 0; i < TILE; ++i) rows[i] = tile + i * width;
+  }
+
+  // self h_i + sum_{j ~ i} h_j, registers of four columns at a time
+  template <int REGS, typename Row>
+  ARTLAS_INLINE static void aggregate(Row row, float self, const int32_t* col, int64_t i,
+                                      int64_t begin, int64_t end, int64_t d, float* own, float* out) {
+    vf acc[2][REGS], here[REGS];
+    row(i, d, here);
+    ARTLAS_UNROLL for (int h = 0; h < REGS; ++h) acc[0][h] = acc[1][h] = vf{};
+    int64_t j = begin;
+    for (; j + 2 <= end; j += 2)
+      ARTLAS_UNROLL for (int s = 0; s < 2; ++s) {
+        vf x[REGS];
+        row(col[j + s], d, x);
+        ARTLAS_UNROLL for (int h = 0; h < REGS; ++h) acc[s][h] += x[h];
+      }
+    if (j < end) {
+      vf x[REGS];
+      row(col[j], d, x);
+      ARTLAS_UNROLL for (int h = 0; h < REGS; ++h) acc[0][h] += x[h];
+    }
+    ARTLAS_UNROLL for (int h = 0; h < REGS; ++h) {
+      store(own + d + h * W, here[h]);
+      store(out + d + h * W, acc[0][h] + acc[1][h] + here[h] * self);
+    }
+  }
+
+  static void layer(const EncoderLayer& p, const int64_t* row_ptr, const int32_t* col, const float* x,
+                    const float* lift_w, const float* lift_b, const float* h, const float* project,
+                    int64_t dim, int64_t width, int64_t n, int64_t r0, int64_t r1, float* out) {
+    constexpr int REGS = 2;
+    constexpr int64_t AHEAD = 8;
+    alignas(64) float own[TILE * MAX_WIDTH], sum[TILE * MAX_WIDTH], inner[TILE * MAX_WIDTH];
+    const float* rows[TILE];
+    auto lifted = [&](int64_t j, int64_t d, vf v[REGS]) {
+      const vf s = splat(x[j]);
+      ARTLAS_UNROLL for (int k = 0; k < REGS; ++k)
+          v[k] = vmax(s * load(lift_w + d + k * W) + load(lift_b + d + k * W), vf{});
+    };
+    auto stored = [&](int64_t j, int64_t d, vf v[REGS]) {
+      ARTLAS_UNROLL for (int k = 0; k < REGS; ++k) v[k] = load(h + j * width + d + k * W);
+    };
+    for (int64_t r = r0; r < r1; r += TILE) {
+      for (int i = 0; i < TILE; ++i) {
+        const int64_t node = r + i < n ? r + i : n - 1;
+        const int64_t begin = row_ptr[node], end = row_ptr[node + 1];
+        if (h && r + i + AHEAD < n)
+          for (int64_t j = row_ptr[r + i + AHEAD]; j < row_ptr[r + i + AHEAD + 1]; ++j)
+            for (int64_t b = 0; b < width; b += 16) __builtin_prefetch(h + int64_t(col[j]) * width + b);
+        for (int64_t d = 0; d < width; d += REGS * W) {
+          if (h)
+            aggregate<REGS>(stored, p.self, col, node, begin, end, d, own + i * width, sum + i * width);
+          else
+            aggregate<REGS>(lifted, p.self, col, node, begin, end, d, own + i * width, sum + i * width);
+        }
+      }
+      bias_rows(p.b1, width, inner);
+      tile_rows(sum, width, rows);
+      tile_product<true>(rows, p.w1, width, dim, width, inner, width);
+      for (int64_t d = 0; d < TILE * width; d += W) store(inner + d, vmax(load(inner + d), vf{}));
+      bias_rows(p.b2, width, sum);
+      tile_rows(inner, width, rows);
+      tile_product<true>(rows, p.w2, width, dim, width, sum, width);
+      for (int i = 0; i < TILE; ++i) normalise(p, own + i * width, sum + i * width, dim, width);
+      if (project) {
+        tile_rows(sum, width, rows);
+        tile_product<false>(rows, project, width, dim, width, inner, width);
+      }
+      const float* result = project ? inner : sum;
+      for (int i = 0; i < TILE && r + i < r1; ++i)
+        for (int64_t d = 0; d < width; d += W) store(out + (r + i) * width + d, load(result + i * width + d));
+    }
+  }
+
+  // row <- LayerNorm(own + row); padding columns hold zeros before and after
+  ARTLAS_INLINE static void normalise(const EncoderLayer& p, const float* own, float* row, int64_t dim,
+                                      int64_t width) {
+    vf sum = {}, square = {};
+    for (int64_t d = 0; d < width; d += W) {
+      const vf x = load(own + d) + load(row + d);
+      store(row + d, x);
+      sum += x;
+    }
+    const float mean = hsum(sum) / float(dim);
+    for (int64_t d = 0; d < width; d += W) {
+      const vf x = load(row + d) - mean;
+      square += x * x;
+    }
+    const float excess = float(width - dim) * mean * mean;
+    const float inverse = 1.0f / std::sqrt((hsum(square) - excess) / float(dim) + 1e-5f);
+    for (int64_t d = 0; d < width; d += W)
+      store(row + d, (load(row + d) - mean) * inverse * load(p.gamma + d) + load(p.beta + d));
+  }
+
+  static void neighbour_sum(const int64_t* row_ptr, const int32_t* col, const float* h, int64_t dim,
+                            int64_t r0, int64_t r1, float* out) {
+    for (int64_t i = r0; i < r1; ++i) {
+      const int64_t begin = row_ptr[i], end = row_ptr[i + 1];
+      float* o = out + i * dim;
+      int64_t d = 0;
+      for (; d + 4 * W <= dim; d += 4 * W) {
+        vf acc[4] = {};
+        for (int64_t j = begin; j < end; ++j)
+          ARTLAS_UNROLL for (int k = 0; k < 4; ++k) acc[k] += load(h + int64_t(col[j]) * dim + d + k * W);
+        ARTLAS_UNROLL for (int k = 0; k < 4; ++k) store(o + d + k * W, acc[k]);
+      }
+      for (; d + W <= dim; d += W) {
+        vf acc = {};
+        for (int64_t j = begin; j < end; ++j) acc += load(h + int64_t(col[j]) * dim + d);
+        store(o + d, acc);
+      }
+      for (; d < dim; ++d) {
+        float acc = 0;
+        for (int64_t j = begin; j < end; ++j) acc += h[int64_t(col[j]) * dim + d];
+        o[d] = acc;
+      }
+    }
+  }
+};
+
+}  // namespace artlas::ARTLAS_ISA

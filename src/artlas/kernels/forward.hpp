@@ -1,0 +1,284 @@
+// From logits to rounded couplings and energies, for one (graph, base) pair and a range of rows.
+#pragma once
+
+#include "gemm.hpp"
+#include "ops.hpp"
+
+namespace artlas::ARTLAS_ISA {
+
+template <int MP>
+struct Forward {
+  static_assert(MP % W == 0 && MP % 4 == 0);
+  static constexpr int C = MP / 4;  // columns of four roles
+  static constexpr int H = MP / W;  // registers of one row-major row
+
+  // Rows past the end repeat the last one: they carry no measure, and so cannot set the maximum.
+  ARTLAS_INLINE static void row_pointers(const float* base, int64_t stride, int64_t r, int64_t n,
+                                         const float* rows[TILE]) {
+    for (int i = 0; i < TILE; ++i) rows[i] = base + (r + i < n ? r + i : n - 1) * stride;
+  }
+
+  // l = clamp(q R'), eight rows, row-major
+  ARTLAS_INLINE static void logits(const LogitView& in, int64_t r, float* tile) {
+    const float* rows[TILE];
+    row_pointers(in.q, in.dim, r, in.n, rows);
+    tile_product<false>(rows, in.roles_t, MP, in.dim, MP, tile, MP);
+    if (in.clamp < INFINITY) {
+      const vf high = splat(in.clamp), low = splat(-in.clamp);
+      for (int i = 0; i < TILE * MP; i += W) store(tile + i, vmin(vmax(load(tile + i), low), high));
+    }
+  }
+
+  // row-major rows of four roles <-> lanes of one blocked group
+  ARTLAS_INLINE static void block(const float* tile, float* group) {
+    ARTLAS_UNROLL for (int h = 0; h < H; ++h) {
+      vf x[L];
+      ARTLAS_UNROLL for (int i = 0; i < L; ++i) x[i] = load(tile + i * MP + h * W);
+      transpose_lanes(x);
+      ARTLAS_UNROLL for (int i = 0; i < L; ++i) store(group + (h * L + i) * W, x[i]);
+    }
+  }
+  ARTLAS_INLINE static void unblock(const vf x[C], float* rows) {
+    ARTLAS_UNROLL for (int h = 0; h < H; ++h) {
+      vf y[L];
+      ARTLAS_UNROLL for (int i = 0; i < L; ++i) y[i] = x[h * L + i];
+      transpose_lanes(y);
+      ARTLAS_UNROLL for (int i = 0; i < L; ++i) store(rows + i * MP + h * W, y[i]);
+    }
+  }
+
+  static float fill(const LogitView& in, const float* g, int64_t r0, int64_t r1, float* kernel,
+                    float* row_max) {
+    vf least = splat(1.0f);
+    for (int64_t r = r0; r < r1; r += TILE) {
+      alignas(64) float tile[TILE * MP];
+      logits(in, r, tile);
+      for (int i = 0; i < TILE; ++i) {
+        float* row = tile + i * MP;
+        vf top = splat(-INFINITY);
+        ARTLAS_UNROLL for (int h = 0; h < H; ++h) {
+          const vf x = load(row + h * W) + load(g + h * W);
+          store(row + h * W, x);
+          top = vmax(top, x);
+        }
+        const float m = hmax(top);
+        row_max[r + i] = m;
+        ARTLAS_UNROLL for (int h = 0; h < H; ++h) {
+          const vf x = vexp(load(row + h * W) - m);
+          store(row + h * W, x);
+          least = vmin(least, vmax(x, load(in.pad + h * W)));
+        }
+      }
+      for (int i = 0; i < TILE; i += L) block(tile + i * MP, kernel + (r + i) * MP);
+    }
+    return -hmax(-least);
+  }
+
+  static void log_iteration(const LogitView& in, const float* mu, int64_t r0, int64_t r1, float* f,
+                            float* column_max, float* column_sum) {
+    vf top[H], sum[H];
+    for (int h = 0; h < H; ++h) top[h] = splat(-INFINITY), sum[h] = vf{};
+    for (int64_t r = r0; r < r1; r += TILE) {
+      alignas(64) float tile[TILE * MP];
+      logits(in, r, tile);
+      for (int i = 0; i < TILE && r + i < in.n; ++i) {
+        const float* row = tile + i * MP;
+        float m = -INFINITY, total = 0;
+        for (int64_t a = 0; a < in.roles; ++a) m = row[a] > m ? row[a] : m;
+        for (int64_t a = 0; a < in.roles; ++a) total += std::exp(row[a] - m);
+        const float shift = std::log(mu[r + i]) - m - std::log(total);
+        f[r + i] = shift;
+        for (int h = 0; h < H; ++h) {
+          const vf x = load(row + h * W) + shift;
+          const vf higher = vmax(top[h], x);
+          sum[h] = sum[h] * vexp(top[h] - higher) + vexp(x - higher);
+          top[h] = higher;
+        }
+      }
+    }
+    for (int h = 0; h < H; ++h) store(column_max + h * W, top[h]), store(column_sum + h * W, sum[h]);
+  }
+
+  ARTLAS_INLINE static void load_group(const float* group, vf k[C]) {
+    ARTLAS_UNROLL for (int c = 0; c < C; ++c) k[c] = load(group + c * W);
+  }
+  // (K v) of the group's nodes, in all places of their lanes
+  ARTLAS_INLINE static vf row_dot(const vf k[C], const vf v[C]) {
+    vf s[4] = {};
+    ARTLAS_UNROLL for (int c = 0; c < C; ++c) s[c % 4] += k[c] * v[c];
+    return lane_sum((s[0] + s[1]) + (s[2] + s[3]));
+  }
+  ARTLAS_INLINE static void spread_roles(const float* v, vf out[C]) {
+    ARTLAS_UNROLL for (int c = 0; c < C; ++c) out[c] = four(v + 4 * c);
+  }
+  ARTLAS_INLINE static void store_roles(const vf acc[C], float* out) {
+    ARTLAS_UNROLL for (int c = 0; c < C; ++c)
+        *reinterpret_cast<v4_unaligned*>(out + 4 * c) = sum_over_lanes(acc[c]);
+  }
+
+  static void sweep(const float* kernel, const float* mu, const float* v, int64_t r0, int64_t r1,
+                    float* u, float* colsum) {
+    vf role[C], acc[C];
+    spread_roles(v, role);
+    ARTLAS_UNROLL for (int c = 0; c < C; ++c) acc[c] = vf{};
+    for (int64_t r = r0; r < r1; r += L) {
+      vf k[C];
+      load_group(kernel + r * MP, k);
+      const vf scale = per_lane(mu + r) * reciprocal(row_dot(k, role));
+      store_per_lane(u + r, scale);
+      ARTLAS_UNROLL for (int c = 0; c < C; ++c) acc[c] += k[c] * scale;
+    }
+    store_roles(acc, colsum);
+  }
+
+  static int64_t sweeps(const float* kernel, const float* mu, const float* nu, int64_t n,
+                        int64_t steps, float limit, float* v, float* u, float* saved_v,
+                        bool* fixed) {
+    *fixed = false;
+    vf role[C];
+    spread_roles(v, role);
+    for (int64_t step = 0; step < steps;) {
+      vf acc[C];
+      ARTLAS_UNROLL for (int c = 0; c < C; ++c) acc[c] = vf{};
+      for (int64_t r = 0; r < n; r += L) {
+        vf k[C];
+        load_group(kernel + r * MP, k);
+        const vf scale = per_lane(mu + r) * reciprocal(row_dot(k, role));
+        store_per_lane(u + r, scale);
+        ARTLAS_UNROLL for (int c = 0; c < C; ++c) acc[c] += k[c] * scale;
+      }
+      vf moved = {}, top = {}, low = splat(INFINITY);
+      ARTLAS_UNROLL for (int c = 0; c < C; ++c) {
+        // padding roles: nu is 0 and so is v
+        const vf next = four(nu + 4 * c) / vmax(all_lanes(acc[c]), splat(1e-37f));
+        moved = vmax(moved, vmax(next - role[c], role[c] - next));
+        top = vmax(top, next);
+        low = vmin(low, next > 0.0f ? next : splat(1.0f));
+        role[c] = next;
+        *reinterpret_cast<v4_unaligned*>(v + 4 * c) = first_lane(next);
+      }
+      if (saved_v)
+        for (int a = 0; a < MP; a += 4)
+          *reinterpret_cast<v4_unaligned*>(saved_v + step * MP + a) =
+              *reinterpret_cast<const v4_unaligned*>(v + a);
+      ++step;
+      if (hmax(moved) == 0.0f) {
+        *fixed = true;
+        return step;
+      }
+      if (limit < INFINITY && (hmax(top) > limit || -hmax(-low) * limit < 1.0f)) return step;
+    }
+    return steps;
+  }
+
+  static float round_rows(const float* kernel, const float* mu, const float* u, const float* v,
+                          int64_t r0, int64_t r1, float* row_sum, float* keep, float* deficit,
+                          float* colsum) {
+    vf role[C], acc[C], missing = {};
+    spread_roles(v, role);
+    ARTLAS_UNROLL for (int c = 0; c < C; ++c) acc[c] = vf{};
+    for (int64_t r = r0; r < r1; r += L) {
+      vf k[C];
+      load_group(kernel + r * MP, k);
+      const vf m = per_lane(mu + r), scale = per_lane(u + r);
+      const vf sum = scale * row_dot(k, role);
+      // padding rows have sum 0: the floor only keeps 0/0 away
+      const vf part = vmin(splat(1.0f), m / vmax(sum, splat(1e-38f)));
+      const vf lack = vmax(m - sum, vf{});
+      missing += lack;
+      store_per_lane(row_sum + r, sum);
+      store_per_lane(keep + r, part);
+      store_per_lane(deficit + r, lack);
+      const vf kept = part * scale;
+      ARTLAS_UNROLL for (int c = 0; c < C; ++c) acc[c] += k[c] * kept;
+    }
+    store_roles(acc, colsum);
+    return hsum(missing) * 0.25f;
+  }
+
+  static float round_emit(const float* kernel, const float* mu, const float* u, const float* v,
+                          const float* keep, const float* deficit, const float* spread, int64_t r0,
+                          int64_t r1, float* out, float* colsum) {
+    vf role[C], extra[C], acc[C], error = {};
+    spread_roles(v, role);
+    spread_roles(spread, extra);
+    ARTLAS_UNROLL for (int c = 0; c < C; ++c) acc[c] = vf{};
+    for (int64_t r = r0; r < r1; r += L) {
+      vf t[C], sum = {};
+      load_group(kernel + r * MP, t);
+      const vf scale = per_lane(u + r) * per_lane(keep + r), lack = per_lane(deficit + r);
+      ARTLAS_UNROLL for (int c = 0; c < C; ++c) {
+        t[c] = t[c] * role[c] * scale + lack * extra[c];
+        sum += t[c];
+        acc[c] += t[c];
+      }
+      const vf off = lane_sum(sum) - per_lane(mu + r);
+      error = vmax(error, vmax(off, -off));
+      unblock(t, out + r * MP);
+    }
+    store_roles(acc, colsum);
+    return hmax(error);
+  }
+
+  // sum of the couplings' rows over some neighbours, four at a time
+  ARTLAS_INLINE static void sum_rows(const float* coupling, const int32_t* col, int64_t first,
+                                     int64_t begin, int64_t end, vf out[H]) {
+    constexpr int U = H <= 2 ? 4 : (H <= 4 ? 2 : 1);
+    vf acc[U][H];
+    ARTLAS_UNROLL for (int s = 0; s < U; ++s) ARTLAS_UNROLL for (int h = 0; h < H; ++h) acc[s][h] = vf{};
+    int64_t j = begin;
+    for (; j + U <= end; j += U)
+      ARTLAS_UNROLL for (int s = 0; s < U; ++s) {
+        const float* row = coupling + (col[j + s] - first) * MP;
+        ARTLAS_UNROLL for (int h = 0; h < H; ++h) acc[s][h] += load(row + h * W);
+      }
+    for (; j < end; ++j) {
+      const float* row = coupling + (col[j] - first) * MP;
+      ARTLAS_UNROLL for (int h = 0; h < H; ++h) acc[0][h] += load(row + h * W);
+    }
+    ARTLAS_UNROLL for (int h = 0; h < H; ++h) {
+      out[h] = acc[0][h];
+      ARTLAS_UNROLL for (int s = 1; s < U; ++s) out[h] += acc[s][h];
+    }
+  }
+
+  static double cross(const GraphView& graph, const uint32_t* upper, const float* coupling,
+                      const float* relation, int64_t roles, int64_t r0, int64_t r1) {
+    constexpr int64_t AHEAD = 16;  // rows; their neighbours' couplings are fetched early
+    double total = 0;
+    for (int64_t r = r0; r < r1; r += TILE) {
+      alignas(64) float tile[TILE * MP];
+      const float* rows[TILE];
+      row_pointers(coupling, MP, r, graph.n, rows);
+      tile_product<false>(rows, relation, MP, roles, MP, tile, MP);
+      vf sum = {};
+      for (int i = 0; i < TILE && r + i < graph.n; ++i) {
+        const int64_t begin = graph.row_ptr[r + i] + upper[r + i], end = graph.row_ptr[r + i + 1];
+        if (const int64_t later = r + i + AHEAD; later < graph.n)
+          for (int64_t j = graph.row_ptr[later] + upper[later]; j < graph.row_ptr[later + 1]; ++j) {
+            const float* row = coupling + (graph.col[j] - graph.first) * MP;
+            for (int b = 0; b < MP; b += 16) __builtin_prefetch(row + b);
+          }
+        vf near[H];
+        sum_rows(coupling, graph.col, graph.first, begin, end, near);
+        ARTLAS_UNROLL for (int h = 0; h < H; ++h) sum += near[h] * load(tile + i * MP + h * W);
+      }
+      total += hsum(sum);
+    }
+    return total;
+  }
+
+  static void mix(float old_weight, float weight, const float* coupling, int64_t r0, int64_t r1,
+                  float* mixture) {
+    const vf a = splat(old_weight), b = splat(weight);
+    for (int64_t i = r0 * MP; i < r1 * MP; i += W)
+      store(mixture + i, load(mixture + i) * a + load(coupling + i) * b);
+  }
+
+  static void gather_features(const float* mixture, const float* x, int64_t cols, int64_t r0,
+                              int64_t r1, float* out) {
+    outer_product(mixture + r0 * MP, MP, x + r0 * cols, cols, r1 - r0, MP, cols, out, cols);
+  }
+};
+
+}  // namespace artlas::ARTLAS_ISA

@@ -1,0 +1,190 @@
+"""What the kernels read of a batch of graphs: ragged CSR, measure, and what follows from them."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+_WASTE = 1.25  # padded rows per real row that a chunk may have
+_SMALL = 256  # padded rows below which a chunk is too small for its padding to matter
+
+
+@dataclass(frozen=True, eq=False)
+class Adjacency:
+    r"""A square binary matrix in CSR form: ``A @ x`` sums the rows of x over the neighbours.
+
+    row_ptr int64 [n + 1], col int32 [nnz]; x [n, d] in ``dtype``.
+    """
+
+    row_ptr: Tensor
+    col: Tensor
+    dtype: torch.dtype
+
+    @cached_property
+    def source(self) -> Tensor:
+        """The row of every stored entry, int64 [nnz]."""
+        rows = torch.arange(len(self.row_ptr) - 1, device=self.col.device)
+        return torch.repeat_interleave(rows, self.row_ptr.diff(), output_size=len(self.col))
+
+    @cached_property
+    def matrix(self) -> Tensor:
+        """The same as a torch.sparse_csr tensor with entries 1."""
+        size = len(self.row_ptr) - 1
+        ones = torch.ones(len(self.col), dtype=self.dtype, device=self.col.device)
+        index = torch.int32 if len(self.col) < 2**31 else torch.int64
+        with warnings.catch_warnings():  # "Sparse CSR tensor support is in beta state"
+            warnings.simplefilter("ignore", UserWarning)
+            return torch.sparse_csr_tensor(
+                self.row_ptr.to(index), self.col.to(index), ones, size=(size, size)
+            )
+
+    def multiply(self, x: Tensor, out: Tensor) -> Tensor:
+        """out = A x; out must not share memory with x."""
+        if x.device.type in ("cpu", "cuda"):
+            return torch.addmm(out, self.matrix, x, beta=0, out=out)
+        return out.zero_().index_add_(0, self.source, x.index_select(0, self.col.long()))
+
+    def __matmul__(self, x: Tensor) -> Tensor:
+        return self.multiply(x, torch.empty_like(x, memory_format=torch.contiguous_format))
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Graphs of similar size, padded to ``size`` rows each: row i of the j-th is slot j * size + i.
+
+    graphs int64 [b]: which graphs; nodes, slots int64: where each real node comes from and goes to;
+    measure [b, size], zero on padding; adjacency over the b * size slots.
+    """
+
+    size: int
+    graphs: Tensor
+    nodes: Tensor
+    slots: Tensor
+    measure: Tensor
+    adjacency: Adjacency
+
+    @property
+    def rows(self) -> int:
+        """Number of slots, padding included."""
+        return self.measure.numel()
+
+    def pad(self, x: Tensor) -> Tensor:
+        """Rows of x [N, d] in their slots [b * size, d]; padding is zero."""
+        return x.new_zeros(self.rows, x.shape[1]).index_copy_(0, self.slots, x[self.nodes])
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """G graphs with N nodes in one block diagonal, symmetric, binary, loop-free CSR matrix.
+
+    node_ptr int64 [G + 1]; row_ptr int64 [N + 1]; col int32 [nnz], node ids of the whole batch;
+    measure [N], positive, summing to 1 over each graph. Its dtype is the one to compute in.
+    """
+
+    node_ptr: Tensor
+    row_ptr: Tensor
+    col: Tensor
+    measure: Tensor
+    _chunks: dict[int, list[Chunk]] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def num_graphs(self) -> int:
+        return len(self.node_ptr) - 1
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.row_ptr) - 1
+
+    @property
+    def device(self) -> torch.device:
+        return self.measure.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.measure.dtype
+
+    def to(
+        self, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    ) -> Structure:
+        """The same graphs on another device, with the measure in another dtype."""
+        device = self.device if device is None else torch.device(device)
+        dtype = self.dtype if dtype is None else dtype
+        if device == self.device and dtype == self.dtype:
+            return self
+        index = (t.to(device) for t in (self.node_ptr, self.row_ptr, self.col))
+        return Structure(*index, self.measure.to(device, dtype))
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Number of nodes of each graph, on the host."""
+        return self.node_ptr.diff().tolist()
+
+    @cached_property
+    def owner(self) -> Tensor:
+        """The graph of every node, int64 [N]."""
+        graphs = torch.arange(self.num_graphs, device=self.device)
+        return torch.repeat_interleave(graphs, self.node_ptr.diff(), output_size=self.num_nodes)
+
+    @cached_property
+    def adjacency(self) -> Adjacency:
+        """A over all the nodes of the batch."""
+        return Adjacency(self.row_ptr, self.col, self.dtype)
+
+    @cached_property
+    def self_energy(self) -> Tensor:
+        r""":math:`\chi_A = \sum_{ij} A_{ij} \mu_i \mu_j` of each graph, [G], in the wide dtype."""
+        mu = self.measure.to(wide(self.device))
+        source, target = self.adjacency.source, self.col.long()
+        chi = mu.new_zeros(self.num_graphs)
+        return chi.index_add_(0, self.owner[source], mu[source] * mu[target])
+
+    def chunks(self, limit: int) -> list[Chunk]:
+        """Every graph once, in chunks of similar size and at most ``limit`` rows (or one graph)."""
+        if limit not in self._chunks:
+            order = sorted(range(self.num_graphs), key=self.sizes.__getitem__)
+            groups: list[list[int]] = []
+            real = 0
+            for g in order:
+                size = self.sizes[g]
+                real += size
+                padded = (len(groups[-1]) + 1) * size if groups else 0
+                wasteful = padded > max(_WASTE * real, _SMALL)
+                if not groups or padded > limit or wasteful:
+                    groups.append([])
+                    real = size
+                groups[-1].append(g)
+            self._chunks[limit] = [self._chunk(group) for group in groups]
+        return self._chunks[limit]
+
+    def _chunk(self, group: list[int]) -> Chunk:
+        size = self.sizes[group[-1]]
+        graphs = torch.tensor(group, device=self.device)
+        first, count = self.node_ptr[graphs], self.node_ptr.diff()[graphs]
+        shift = torch.arange(len(group), device=self.device) * size - first  # node id -> slot
+        nodes = _ranges(first, count)
+        slots = nodes + torch.repeat_interleave(shift, count)
+        measure = self.measure.new_zeros(len(group) * size)
+        measure[slots] = self.measure[nodes]
+        degree = self.row_ptr.diff()[nodes]
+        row_ptr = self.row_ptr.new_zeros(len(group) * size + 1)
+        row_ptr[slots + 1] = degree
+        entries = _ranges(self.row_ptr[nodes], degree)
+        col = self.col[entries] + torch.repeat_interleave(slots - nodes, degree)
+        adjacency = Adjacency(row_ptr.cumsum_(0), col.to(self.col.dtype), self.dtype)
+        return Chunk(size, graphs, nodes, slots, measure.view(len(group), size), adjacency)
+
+
+def wide(device: torch.device) -> torch.dtype:
+    """The dtype to sum scalars in: float64 where the device has it."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
+def _ranges(start: Tensor, count: Tensor) -> Tensor:
+    """start[0], start[0] + 1, ..., count[0] of them; then those of start[1]; and so on."""
+    end = count.cumsum(0)
+    step = torch.repeat_interleave(start - (end - count), count)
+    return step + torch.arange(len(step), device=start.device)

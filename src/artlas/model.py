@@ -1,0 +1,181 @@
+"""The model: graphs to energies, couplings and representations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from artlas import kernels, represent
+from artlas.atlas import Atlas, RoleEncoder
+from artlas.config import ArtConfig
+from artlas.encoder import Encoder
+from artlas.energy import coverage, independent_energy
+from artlas.graphs import Graphs, as_graphs
+from artlas.kernels.structure import Structure
+from artlas.transport import normalised_degree, structure_of
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """How G graphs lie against the K bases of an atlas.
+
+    energies, residuals: [G, K]; a residual is the largest marginal error of a pair's coupling.
+    """
+
+    energies: Tensor
+    residuals: Tensor
+    graphs: Graphs
+    model: ART
+
+    @property
+    def coordinates(self) -> Tensor:
+        """q, [G, K]."""
+        return represent.coordinates(self.energies)
+
+    @property
+    def responsibilities(self) -> Tensor:
+        """w over all K bases, [G, K]."""
+        return represent.responsibilities(
+            self.energies, self.model.config.responsibility_temperature
+        )
+
+    @property
+    def coverage(self) -> Tensor:
+        """The soft-min coverage of every graph, [G]."""
+        return coverage(self.energies, self.model.config.coverage_temperature)
+
+    @property
+    def gain(self) -> Tensor:
+        """The share of the independent coupling's energy that alignment saves, [G, K]."""
+        with torch.no_grad():
+            structure = self.model.structure(self.graphs)
+            product = independent_energy(structure, self.model.atlas.relations())
+        return (product - self.energies) / product
+
+    def couplings(self, g: int) -> Tensor:
+        """The couplings of graph g with every base, made when asked for, [K, N_g, M]."""
+        if not -len(self.graphs) <= g < len(self.graphs):
+            raise IndexError(f"There are {len(self.graphs)} graphs here; got number {g}.")
+        return self.model.couplings(self.graphs[g])
+
+
+class ART(nn.Module):
+    r"""Amortized relational transport onto a shared atlas (SCGFM-ART).
+
+    .. math:: L_k = (U W_G)(R_k W_B)^\top / \sqrt{D_h}, \quad
+        T_k = \mathrm{Sinkhorn}(L_k; \mu_G, \nu), \quad e_k = \mathcal E(A, B_k; T_k)
+
+    The initial weights depend on ``config.seed`` alone, not on the global generator.
+    """
+
+    def __init__(self, config: ArtConfig | None = None) -> None:
+        super().__init__()
+        self.config = config = ArtConfig() if config is None else config
+        self._kept: tuple[Any, tuple[Tensor, Tensor]] | None = None
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(config.seed)
+            self.atlas = Atlas(config)
+            self.encoder = Encoder(config.hidden, config.layers)
+            self.role_encoder = RoleEncoder(config.roles, config.hidden)
+            self.node_projection = nn.Linear(config.hidden, config.hidden, bias=False)  # W_G
+            self.role_projection = nn.Linear(config.hidden, config.hidden, bias=False)  # W_B
+
+    def structure(self, graphs: Graphs) -> Structure:
+        """The measured structure of ``graphs`` where the model lives."""
+        weight = self.node_projection.weight
+        return structure_of(graphs, self.config.measure_epsilon, weight.device, weight.dtype)
+
+    def energies(self, graphs: Any) -> Tensor:
+        """Differentiable energies of every graph against every base, [G, K]."""
+        structure = self.structure(as_graphs(graphs))
+        return kernels.energies(*self._sides(structure), structure, **self._sinkhorn())[0]
+
+    def forward(self, graphs: Any) -> Tensor:
+        """The mean coverage of a batch of graphs: the pretraining loss."""
+        return coverage(self.energies(graphs), self.config.coverage_temperature).mean()
+
+    @torch.no_grad()
+    def align(self, graphs: Any) -> Alignment:
+        """Energies and residuals, with couplings on demand; no gradients."""
+        graphs = as_graphs(graphs)
+        structure = self.structure(graphs)
+        found = kernels.energies(*self._sides(structure), structure, **self._sinkhorn())
+        return Alignment(*found, graphs, self)
+
+    @torch.no_grad()
+    def couplings(self, graph: Any) -> Tensor:
+        """The couplings of one graph with every base, [K, N, M]."""
+        structure = self.structure(as_graphs(graph))
+        if structure.num_graphs != 1:
+            raise ValueError(
+                f"Couplings are made for one graph, got {structure.num_graphs}. "
+                "Use align(graphs).couplings(g) to pick one."
+            )
+        return kernels.couplings(*self._sides(structure), structure, **self._sinkhorn())
+
+    @torch.no_grad()
+    def mixtures(self, graphs: Any) -> Tensor:
+        r"""The mixed coupling :math:`T_{mix} = \sum_k w_k T_k` of every graph's nodes, [N, M]."""
+        structure = self.structure(as_graphs(graphs))
+        found = kernels.mixtures(
+            *self._sides(structure), structure, **self._sinkhorn(), **self._mixing()
+        )
+        return found[2]
+
+    @torch.no_grad()
+    def embed(self, graphs: Any, representation: str = "paper") -> Tensor:
+        r"""One vector a graph: ``paper`` is :math:`z = [q \,\|\, \mathrm{vec}\, H]`, [G, K + M d].
+
+        ``coordinates`` is q alone, ``features`` vec H alone, with :math:`H = N T_{mix}^\top X`.
+        """
+        represent.check_representation(representation)
+        graphs = as_graphs(graphs)
+        if representation == "coordinates":
+            return self.align(graphs).coordinates
+        structure = self.structure(graphs)
+        energies, _, transported = kernels.transport_features(
+            *self._sides(structure),
+            structure,
+            self.features(graphs, structure),
+            **self._sinkhorn(),
+            **self._mixing(),
+        )
+        return represent.compose(representation, energies, transported)
+
+    def features(self, graphs: Graphs, structure: Structure) -> Tensor:
+        """Node features where the graphs have some, else what the config puts in their place."""
+        if graphs.x is not None:
+            return graphs.x.to(structure.device, structure.dtype)
+        if self.config.featureless == "degree":
+            return normalised_degree(structure).unsqueeze(1)
+        return structure.measure.new_ones(structure.num_nodes, 1)
+
+    def _sides(self, structure: Structure) -> tuple[Tensor, Tensor, Tensor]:
+        """Projected nodes [N, D], projected roles [K, M, D] and relations [K, M, M]."""
+        nodes = self.encoder.project(structure, self.node_projection.weight)
+        return nodes, *self._bases()
+
+    def _bases(self) -> tuple[Tensor, Tensor]:
+        """Projected roles and relations; without gradients they are kept until a weight changes."""
+        if torch.is_grad_enabled():
+            return self._encode_bases()
+        used = (self.atlas, self.role_encoder, self.role_projection)
+        state = kernels.state_of(t for part in used for t in part.state_dict(keep_vars=True).values())
+        if self._kept is None or self._kept[0] != state:
+            self._kept = state, self._encode_bases()
+        return self._kept[1]
+
+    def _encode_bases(self) -> tuple[Tensor, Tensor]:
+        relations = self.atlas.relations()
+        return self.role_projection(self.role_encoder(relations)), relations.contiguous()
+
+    def _sinkhorn(self) -> dict[str, Any]:
+        config = self.config
+        return {"scale": config.logit_scale, "clamp": config.logit_clamp, "steps": config.steps}
+
+    def _mixing(self) -> dict[str, Any]:
+        config = self.config
+        return {"temperature": config.responsibility_temperature, "top_k": config.top_k}

@@ -1,0 +1,137 @@
+"""Pictures of an atlas and of embedded graphs; Matplotlib is imported when one is drawn."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+INK, MUTED, PALE = "#1f2430", "#6b7280", "#c9cdd4"
+# Eight colours that stay apart for colour-blind readers (Okabe and Ito), then a few more.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+MARKERS = "osD^vP8X"
+
+
+def draw_atlas(relations: NDArray[Any], path: Path, title: str = "The atlas") -> None:
+    """Draw every base B_k of relations [K, M, M] as a heat map, on one scale from 0 to 1.
+
+    The order of roles carries no meaning, so they are sorted by the strength of their row.
+    """
+    figure = _figure(9.0, 9.9)
+    across = math.ceil(math.sqrt(len(relations)))
+    down = math.ceil(len(relations) / across)
+    panels = figure.subplots(down, across, squeeze=False)
+    image = None
+    for k, panel in enumerate(panels.flat):
+        if k >= len(relations):
+            panel.set_visible(False)
+            continue
+        order = np.argsort(-relations[k].sum(1), kind="stable")
+        image = panel.imshow(relations[k][np.ix_(order, order)], vmin=0, vmax=1, cmap="magma")
+        panel.set_title(f"$B_{{{k + 1}}}$, mean {relations[k].mean():.2f}", fontsize=9, color=INK)
+        panel.set_xticks([])
+        panel.set_yticks([])
+        for spine in panel.spines.values():
+            spine.set_visible(False)
+    roles = relations.shape[1]
+    figure.suptitle(
+        f"{title}: {len(relations)} bases of {roles} roles, strongest role first",
+        fontsize=13,
+        color=INK,
+    )
+    bar = figure.colorbar(
+        image, ax=panels, orientation="horizontal", shrink=0.5, aspect=45, pad=0.02
+    )
+    bar.set_label("relation between two roles", fontsize=9, color=MUTED)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=8, colors=MUTED)
+    figure.savefig(path)
+
+
+def draw_embedding(
+    groups: Mapping[str, NDArray[Any]],
+    named: Mapping[str, NDArray[Any]],
+    backdrop: tuple[str, NDArray[Any]],
+    path: Path,
+    title: str = "Embedded graphs",
+) -> None:
+    """Draw groups of points [n, 2] in colour, named points [2] as stars, over a pale backdrop."""
+    figure = _figure(11.0, 7.6)
+    axes = figure.subplots()
+    axes.scatter(*backdrop[1].T, s=9, color=PALE, linewidths=0, label=backdrop[0], zorder=1)
+    looks = zip(itertools.cycle(COLOURS), itertools.cycle(MARKERS), strict=False)
+    for (name, points), (colour, marker) in zip(groups.items(), looks, strict=False):
+        axes.scatter(
+            *points.T, s=24, c=colour, marker=marker, alpha=0.75, linewidths=0, label=name, zorder=2
+        )
+    stars = np.array(list(named.values()))
+    axes.scatter(
+        *stars.T, s=190, c="white", marker="*", edgecolors=INK, linewidths=1.3, zorder=4,
+        label="real networks",
+    )  # fmt: skip
+    axes.set_title(title, fontsize=13, color=INK, loc="left", pad=12)
+    axes.margins(0.08)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("bottom", "left"):
+        axes.spines[side].set_color(PALE)
+    axes.tick_params(labelsize=8, colors=MUTED, length=0)
+    axes.set_xlabel("first principal component", fontsize=9, color=MUTED)
+    axes.set_ylabel("second principal component", fontsize=9, color=MUTED)
+    axes.legend(
+        loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9, labelcolor=INK,
+        borderaxespad=0.0, handletextpad=0.4,
+    )  # fmt: skip
+    figure.canvas.draw()  # the layout is final from here on, and labels can be measured
+    figure.set_layout_engine("none")
+    _label(figure, axes, list(named), stars)
+    figure.savefig(path)
+
+
+def _label(figure: Any, axes: Any, names: Sequence[str], points: NDArray[Any]) -> None:
+    """Write each name near its point, at the first place that covers no other name or star."""
+    from matplotlib.text import Text
+    from matplotlib.transforms import Bbox
+
+    renderer = figure.canvas.get_renderer()
+    pixels = axes.transData.transform(points)
+    taken = [Bbox.from_extents(x - 14, y - 14, x + 14, y + 14) for x, y in pixels]
+    frame = axes.get_window_extent()
+    ring = [(r, a) for r in (16, 30, 46, 64, 84, 106) for a in (0, 180, 40, 140, -40, -140, 90, -90)]
+    for name, point in zip(names, points, strict=True):
+        label = axes.annotate(
+            name, point, (0, 0), textcoords="offset points", fontsize=9, color=INK,
+            va="center", zorder=6,
+            bbox={"boxstyle": "round,pad=0.2", "fc": "white", "ec": "none", "alpha": 0.85},
+            arrowprops={"arrowstyle": "-", "color": INK, "lw": 0.7, "shrinkA": 0, "shrinkB": 6},
+        )  # fmt: skip
+        for radius, angle in ring:
+            turn = math.radians(angle)
+            label.set_position((radius * math.cos(turn), radius * math.sin(turn)))
+            label.set_ha(("right", "center", "left")[1 + round(math.cos(turn))])
+            label.update_positions(renderer)
+            extent = Text.get_window_extent(label, renderer).padded(4)
+            inside = frame.x0 <= extent.x0 and extent.x1 <= frame.x1 + 40
+            inside = inside and frame.y0 <= extent.y0 and extent.y1 <= frame.y1
+            if inside and not any(extent.overlaps(other) for other in taken):
+                break
+        taken.append(extent)
+
+
+def _figure(width: float, height: float) -> Any:
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "Pictures are drawn by Matplotlib, which is not installed. "
+            "To get them: pip install 'artlas[demo]'"
+        ) from error
+    figure = Figure(figsize=(width, height), dpi=130, layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure

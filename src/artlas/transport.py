@@ -1,0 +1,43 @@
+"""From graphs to the measured structures that the kernels align with the bases."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from artlas.graphs import Graphs
+from artlas.kernels.structure import Structure
+
+
+def degree_measure(graphs: Graphs, epsilon: float) -> Tensor:
+    r"""The degree-smoothed measure of every node, float64 [N].
+
+    .. math:: \mu_G(i) = \frac{\deg(i) + \epsilon_u}{\sum_j [\deg(j) + \epsilon_u]}
+
+    A graph without edges gets the uniform measure, as the formula says.
+    """
+    mass = graphs.row_ptr.diff().numpy().astype(np.float64) + epsilon
+    total = np.add.reduceat(mass, graphs.node_ptr[:-1].numpy())
+    return torch.from_numpy(mass / np.repeat(total, graphs.node_ptr.diff().numpy()))
+
+
+def structure_of(
+    graphs: Graphs,
+    epsilon: float,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype = torch.float32,
+) -> Structure:
+    """The ragged CSR and measure of ``graphs`` on a device."""
+    structure = Structure(
+        graphs.node_ptr, graphs.row_ptr, graphs.col, degree_measure(graphs, epsilon).to(dtype)
+    )
+    return structure.to(device)
+
+
+def normalised_degree(structure: Structure) -> Tensor:
+    r"""The only structural input, :math:`X_s(i) = \deg(i) / (\max_j \deg(j) \vee 1)`, [N]."""
+    degree = structure.row_ptr.diff().to(structure.dtype)
+    most = degree.new_ones(structure.num_graphs)
+    most.scatter_reduce_(0, structure.owner, degree, "amax", include_self=True)
+    return degree / most[structure.owner]
