@@ -19,6 +19,7 @@ from rich.table import Table
 from benchmarks.timing import Spread
 
 ROOT = Path(__file__).resolve().parents[1]
+BUSY = 1.0
 PACKAGES = ("artlas", "torch", "numpy", "scipy", "POT")
 
 
@@ -65,7 +66,13 @@ class Report:
         self.out = out
         self.figures: list[Figure] = []
         self.failures: list[str] = []
-        self.header = {"settings": settings, **provenance()}
+        self.header: dict[str, Any] = {"settings": settings, **provenance()}
+
+    def warn_if_busy(self) -> None:
+        """Say so if other processes keep the machine busy: timings mean little then."""
+        load = os.getloadavg()[0]
+        if load > BUSY:
+            self.console.print(f"[yellow]load is {load:.1f}: timings will be noisy[/]")
 
     def add(self, figure: Figure) -> None:
         """Keep a figure, show it, and save everything measured so far."""
@@ -83,6 +90,7 @@ class Report:
     def save(self) -> None:
         """Write the JSON, whole or not at all."""
         figures = [{**asdict(f), "verdict": f.verdict} for f in self.figures]
+        self.header["machine"]["load_after"] = os.getloadavg()[0]
         content = {**self.header, "figures": figures, "failures": self.failures}
         self.out.parent.mkdir(parents=True, exist_ok=True)
         partial = self.out.with_name(self.out.name + ".partial")

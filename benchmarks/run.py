@@ -130,6 +130,7 @@ def main() -> int:
     partial = arguments.quick or arguments.only
     out = arguments.out or ROOT / ("build" if partial else "results") / "bench.json"
     report = Report(Console(), out, {**asdict(plan), "only": arguments.only})
+    report.warn_if_busy()
     interrupted = _measure(report, plan, arguments.only or list(GROUPS))
     report.save()
     report.console.print(report.table())
@@ -145,10 +146,11 @@ def _measure(report: Report, plan: Plan, names: list[str]) -> bool:
             passed = time.perf_counter() - begin
             report.console.print(f"[{index}/{len(names)}] {name}  [dim]({passed:.0f} s so far)[/]")
             try:
-                for figure in GROUPS[name](plan):
-                    report.add(figure)
-            except (RuntimeError, ImportError) as error:
-                report.fail(name, str(error))
+                with report.console.status(f"measuring {name}"):
+                    for figure in GROUPS[name](plan):
+                        report.add(figure)
+            except Exception as error:  # one broken group must not lose the others
+                report.fail(name, f"{type(error).__name__}: {error}")
     except KeyboardInterrupt:
         return True
     return False

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+LONG_CALL = 1.0  # seconds; longer calls are warmed up once
 Call = Callable[[], object]
 Seconds = dict[str, list[float]]
 
@@ -47,15 +48,16 @@ def seconds(call: Call, repeats: int = 1) -> float:
 
 def repeats_for(call: Call, shortest: float) -> int:
     """Warm a call up, and say how often to repeat it so that one timing is long enough."""
-    call()
-    once = seconds(call) if shortest else 1.0
+    once = seconds(call)
+    if once < LONG_CALL:
+        once = seconds(call)
     return max(1, round(shortest / max(once, 1e-7)))
 
 
-def interleave(calls: Mapping[str, Call], rounds: Rounds, warm_up: bool = True) -> Seconds:
+def interleave(calls: Mapping[str, Call], rounds: Rounds) -> Seconds:
     """Time every call once per round, in an order that rotates; short calls are repeated."""
     names = list(calls)
-    repeats = {n: repeats_for(calls[n], rounds.shortest) if warm_up else 1 for n in names}
+    repeats = {n: repeats_for(calls[n], rounds.shortest) for n in names}
     measured: Seconds = {n: [] for n in names}
     start = time.perf_counter()
     for index in range(rounds.most):

@@ -15,7 +15,7 @@ Graph = tuple[Tensor, Tensor]
 
 
 def coupling(logits: Tensor, mu: Tensor, steps: int) -> Tensor:
-    """Log-domain Sinkhorn of logits [n, M], the matrix updated in full: rows first, then columns."""
+    """Log-domain Sinkhorn of logits [n, M], updated in full: rows first, then columns."""
     log_T = logits
     log_mu = mu.log()[:, None]
     log_nu = -torch.log(torch.tensor(float(logits.shape[1]), dtype=logits.dtype))
@@ -26,7 +26,7 @@ def coupling(logits: Tensor, mu: Tensor, steps: int) -> Tensor:
 
 
 def round_to_polytope(T: Tensor, mu: Tensor) -> Tensor:
-    """The nearby coupling with exact marginals: shrink rows, shrink columns, add what is missing."""
+    """The nearby coupling with exact marginals: shrink the rows, then add what is missing."""
     nu = torch.full((T.shape[1],), 1 / T.shape[1], dtype=T.dtype)
     T = T * torch.clamp(mu / T.sum(1), max=1)[:, None]
     row_missing = torch.clamp(mu - T.sum(1), min=0)
@@ -74,7 +74,7 @@ def energies(
     clamp: float | None,
     steps: int,
 ) -> Tensor:
-    """Energies [G, K] of graphs with nodes Q [N, D] and bases with roles R, relations B [K, M, M]."""
+    """Energies [G, K] of nodes Q [N, D] with bases of roles R [K, M, D], relations B [K, M, M]."""
     T = couplings(Q, R, graphs, scale, clamp, steps)
     rows = [
         torch.stack([energy(A, b, t, mu) for b, t in zip(B, T_g, strict=True)])

@@ -39,7 +39,9 @@ def test_alignment_carries_what_follows_from_energies(graphs):
     assert torch.allclose(a.coordinates.double(), e.sqrt(), atol=1e-6)
     w = torch.exp(-e / 0.1) / torch.exp(-e / 0.1).sum(1, keepdim=True)
     assert torch.allclose(a.responsibilities.double(), w, atol=1e-6)
-    assert torch.allclose(a.coverage.double(), -0.1 * torch.log(torch.exp(-e / 0.1).mean(1)), atol=1e-6)
+    assert torch.allclose(
+        a.coverage.double(), -0.1 * torch.log(torch.exp(-e / 0.1).mean(1)), atol=1e-6
+    )
     for g in (0, 3, -1):
         T = a.couplings(g)
         assert T.shape == (16, graphs[g].num_nodes, 32)
@@ -155,7 +157,7 @@ def test_any_graph_in_three_lines():
 
 def test_wrong_requests_are_named(graphs):
     model = ART()
-    with pytest.raises(ValueError, match="Unknown representation 'best'. Choose one of paper"):
+    with pytest.raises(ValueError, match=r"Unknown representation 'best'\. Choose one of paper"):
         model.embed(graphs, "best")
     with pytest.raises(ValueError, match="made for one graph, got 8"):
         model.couplings(graphs)

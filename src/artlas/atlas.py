@@ -16,6 +16,7 @@ class Atlas(nn.Module):
     """
 
     logits: Tensor
+    hollow: Tensor
 
     def __init__(self, config: ArtConfig) -> None:
         super().__init__()

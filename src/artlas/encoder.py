@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -37,6 +39,7 @@ class Encoder(nn.Module):
 
     def __init__(self, width: int, layers: int) -> None:
         super().__init__()
+        self._packed: tuple[Any, Any] | None = None  # weights as compiled code reads them
         self.lift = nn.Linear(1, width)
         self.layers = nn.ModuleList(GINLayer(width) for _ in range(layers))
 
@@ -55,4 +58,7 @@ class Encoder(nn.Module):
         native = kernels.native_for(projection)
         if native is None or torch.is_grad_enabled():
             return self(structure) @ projection.T
-        return native.encode(self, projection, structure)
+        state = kernels.state_of((*self.parameters(), projection))
+        if self._packed is None or self._packed[0] != state:
+            self._packed = state, native.pack_encoder(self, projection)
+        return native.encode(self._packed[1], projection.shape[0], structure)

@@ -14,6 +14,7 @@ from artlas.config import ArtConfig
 from artlas.encoder import Encoder
 from artlas.energy import coverage, independent_energy
 from artlas.graphs import Graphs, as_graphs
+from artlas.kernels.options import Mixing, Sinkhorn
 from artlas.kernels.structure import Structure
 from artlas.transport import normalised_degree, structure_of
 
@@ -114,16 +115,14 @@ class ART(nn.Module):
                 f"Couplings are made for one graph, got {structure.num_graphs}. "
                 "Use align(graphs).couplings(g) to pick one."
             )
-        return kernels.couplings(*self._sides(structure), structure, **self._sinkhorn())
+        nodes, roles, _ = self._sides(structure)
+        return kernels.couplings(nodes, roles, structure, **self._sinkhorn())
 
     @torch.no_grad()
     def mixtures(self, graphs: Any) -> Tensor:
         r"""The mixed coupling :math:`T_{mix} = \sum_k w_k T_k` of every graph's nodes, [N, M]."""
         structure = self.structure(as_graphs(graphs))
-        found = kernels.mixtures(
-            *self._sides(structure), structure, **self._sinkhorn(), **self._mixing()
-        )
-        return found[2]
+        return kernels.mixtures(*self._sides(structure), structure, **self._mixing())[2]
 
     @torch.no_grad()
     def embed(self, graphs: Any, representation: str = "paper") -> Tensor:
@@ -140,7 +139,6 @@ class ART(nn.Module):
             *self._sides(structure),
             structure,
             self.features(graphs, structure),
-            **self._sinkhorn(),
             **self._mixing(),
         )
         return represent.compose(representation, energies, transported)
@@ -162,8 +160,8 @@ class ART(nn.Module):
         """Projected roles and relations; without gradients they are kept until a weight changes."""
         if torch.is_grad_enabled():
             return self._encode_bases()
-        used = (self.atlas, self.role_encoder, self.role_projection)
-        state = kernels.state_of(t for part in used for t in part.state_dict(keep_vars=True).values())
+        used = (*self.role_encoder.parameters(), self.role_projection.weight, self.atlas.logits)
+        state = kernels.state_of(used)
         if self._kept is None or self._kept[0] != state:
             self._kept = state, self._encode_bases()
         return self._kept[1]
@@ -172,10 +170,14 @@ class ART(nn.Module):
         relations = self.atlas.relations()
         return self.role_projection(self.role_encoder(relations)), relations.contiguous()
 
-    def _sinkhorn(self) -> dict[str, Any]:
+    def _sinkhorn(self) -> Sinkhorn:
         config = self.config
         return {"scale": config.logit_scale, "clamp": config.logit_clamp, "steps": config.steps}
 
-    def _mixing(self) -> dict[str, Any]:
+    def _mixing(self) -> Mixing:
         config = self.config
-        return {"temperature": config.responsibility_temperature, "top_k": config.top_k}
+        return {
+            **self._sinkhorn(),
+            "temperature": config.responsibility_temperature,
+            "top_k": config.top_k,
+        }

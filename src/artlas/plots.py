@@ -5,19 +5,20 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 INK, MUTED, PALE = "#1f2430", "#6b7280", "#c9cdd4"
-# Eight colours that stay apart for colour-blind readers (Okabe and Ito), then a few more.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
-MARKERS = "osD^vP8X"
+# Okabe and Ito's colours, which colour-blind readers can tell apart, with violet for yellow.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7B3FA0", "#000000")
+MARKERS = "osD^vP<X"
 
 
-def draw_atlas(relations: NDArray[Any], path: Path, title: str = "The atlas") -> None:
+def draw_atlas(relations: NDArray[Any], path: Path) -> None:
     """Draw every base B_k of relations [K, M, M] as a heat map, on one scale from 0 to 1.
 
     The order of roles carries no meaning, so they are sorted by the strength of their row.
@@ -40,7 +41,7 @@ def draw_atlas(relations: NDArray[Any], path: Path, title: str = "The atlas") ->
             spine.set_visible(False)
     roles = relations.shape[1]
     figure.suptitle(
-        f"{title}: {len(relations)} bases of {roles} roles, strongest role first",
+        f"The atlas: {len(relations)} bases of {roles} roles, strongest role first",
         fontsize=13,
         color=INK,
     )
@@ -53,27 +54,61 @@ def draw_atlas(relations: NDArray[Any], path: Path, title: str = "The atlas") ->
     figure.savefig(path)
 
 
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """The two principal components of standardised representations, to look at others through.
+
+    mean, spread: [d]; axes: [2, d]; share: [2], of the variance.
+    """
+
+    mean: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    axes: NDArray[np.float64]
+    share: NDArray[np.float64]
+
+    @classmethod
+    def fit(cls, values: ArrayLike) -> Plane:
+        """Find the plane of values [n, d], n and d at least 2; constant columns do not count."""
+        rows = np.asarray(values, dtype=np.float64)
+        mean, spread = rows.mean(0), rows.std(0)
+        spread[rows.max(0) == rows.min(0)] = np.inf
+        _, strength, axes = np.linalg.svd((rows - mean) / spread, full_matrices=False)
+        axes = axes[:2] * np.sign(axes[:2].sum(1, keepdims=True))  # a sign that does not flip
+        return cls(mean, spread, axes, strength[:2] ** 2 / (strength**2).sum())
+
+    def project(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Place values [n, d] in the plane, [n, 2]."""
+        return (np.asarray(values, dtype=np.float64) - self.mean) / self.spread @ self.axes.T
+
+
 def draw_embedding(
-    groups: Mapping[str, NDArray[Any]],
-    named: Mapping[str, NDArray[Any]],
-    backdrop: tuple[str, NDArray[Any]],
+    plane: Plane,
+    groups: Mapping[str, ArrayLike],
+    named: Mapping[str, ArrayLike],
+    backdrop: tuple[str, ArrayLike],
     path: Path,
-    title: str = "Embedded graphs",
 ) -> None:
-    """Draw groups of points [n, 2] in colour, named points [2] as stars, over a pale backdrop."""
+    """Draw groups of representations [n, d] in colour and named ones [d] as stars.
+
+    The backdrop, a name and representations [n, d], is pale and lies under them.
+    """
     figure = _figure(11.0, 7.6)
     axes = figure.subplots()
-    axes.scatter(*backdrop[1].T, s=9, color=PALE, linewidths=0, label=backdrop[0], zorder=1)
+    axes.scatter(
+        *plane.project(backdrop[1]).T, s=9, color=PALE, linewidths=0, label=backdrop[0], zorder=1
+    )
     looks = zip(itertools.cycle(COLOURS), itertools.cycle(MARKERS), strict=False)
     for (name, points), (colour, marker) in zip(groups.items(), looks, strict=False):
         axes.scatter(
-            *points.T, s=24, c=colour, marker=marker, alpha=0.75, linewidths=0, label=name, zorder=2
-        )
-    stars = np.array(list(named.values()))
+            *plane.project(points).T, s=28, c=colour, marker=marker, alpha=0.75, linewidths=0,
+            label=name, zorder=2,
+        )  # fmt: skip
+    stars = plane.project(np.array(list(named.values())))
     axes.scatter(
         *stars.T, s=190, c="white", marker="*", edgecolors=INK, linewidths=1.3, zorder=4,
         label="real networks",
     )  # fmt: skip
+    title = "Embedded graphs: z from structure alone"
     axes.set_title(title, fontsize=13, color=INK, loc="left", pad=12)
     axes.margins(0.08)
     for side in ("top", "right"):
@@ -81,8 +116,10 @@ def draw_embedding(
     for side in ("bottom", "left"):
         axes.spines[side].set_color(PALE)
     axes.tick_params(labelsize=8, colors=MUTED, length=0)
-    axes.set_xlabel("first principal component", fontsize=9, color=MUTED)
-    axes.set_ylabel("second principal component", fontsize=9, color=MUTED)
+    for name, label, share in zip(
+        ("first", "second"), (axes.set_xlabel, axes.set_ylabel), plane.share, strict=True
+    ):
+        label(f"{name} principal component, {share:.0%} of variance", fontsize=9, color=MUTED)
     axes.legend(
         loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9, labelcolor=INK,
         borderaxespad=0.0, handletextpad=0.4,
@@ -95,6 +132,7 @@ def draw_embedding(
 
 def _label(figure: Any, axes: Any, names: Sequence[str], points: NDArray[Any]) -> None:
     """Write each name near its point, at the first place that covers no other name or star."""
+    from matplotlib.patheffects import withStroke
     from matplotlib.text import Text
     from matplotlib.transforms import Bbox
 
@@ -102,12 +140,14 @@ def _label(figure: Any, axes: Any, names: Sequence[str], points: NDArray[Any]) -
     pixels = axes.transData.transform(points)
     taken = [Bbox.from_extents(x - 14, y - 14, x + 14, y + 14) for x, y in pixels]
     frame = axes.get_window_extent()
-    ring = [(r, a) for r in (16, 30, 46, 64, 84, 106) for a in (0, 180, 40, 140, -40, -140, 90, -90)]
+    ring = [
+        (r, a) for r in (16, 30, 46, 64, 84, 106) for a in (0, 180, 40, 140, -40, -140, 90, -90)
+    ]
     for name, point in zip(names, points, strict=True):
         label = axes.annotate(
             name, point, (0, 0), textcoords="offset points", fontsize=9, color=INK,
             va="center", zorder=6,
-            bbox={"boxstyle": "round,pad=0.2", "fc": "white", "ec": "none", "alpha": 0.85},
+            path_effects=[withStroke(linewidth=3, foreground="white")],
             arrowprops={"arrowstyle": "-", "color": INK, "lw": 0.7, "shrinkA": 0, "shrinkB": 6},
         )  # fmt: skip
         for radius, angle in ring:

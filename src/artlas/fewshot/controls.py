@@ -15,13 +15,14 @@ Matrix = NDArray[np.float64]
 def sum_pool(graphs: Graphs) -> Matrix:
     r""":math:`\sum_i X_i` of every graph, [G, d]; the node count where there are no features."""
     if graphs.x is None:
-        return graphs.sizes.numpy().astype(np.float64)[:, None]
-    return np.add.reduceat(graphs.x.numpy().astype(np.float64), graphs.node_ptr[:-1].numpy())
+        return _sizes(graphs)[:, None]
+    x: Matrix = graphs.x.numpy().astype(np.float64)
+    return np.add.reduceat(x, graphs.node_ptr[:-1].numpy())
 
 
 def mean_pool(graphs: Graphs) -> Matrix:
     r""":math:`\frac 1 N \sum_i X_i` of every graph, [G, d]."""
-    return sum_pool(graphs) / graphs.sizes.numpy()[:, None]
+    return sum_pool(graphs) / _sizes(graphs)[:, None]
 
 
 def degree_histogram(graphs: Graphs, bins: int = 12) -> Matrix:
@@ -29,13 +30,20 @@ def degree_histogram(graphs: Graphs, bins: int = 12) -> Matrix:
     owner = np.repeat(np.arange(len(graphs)), graphs.sizes.numpy())
     degree = np.minimum(graphs.degree.numpy().astype(np.int64), bins - 1)
     counts = np.bincount(owner * bins + degree, minlength=len(graphs) * bins)
-    return counts.reshape(-1, bins) / graphs.sizes.numpy()[:, None]
+    shares: Matrix = counts.reshape(-1, bins) / _sizes(graphs)[:, None]
+    return shares
 
 
 def size(graphs: Graphs) -> Matrix:
     r""":math:`[\log N, \log(1 + |E|)]` of every graph, [G, 2]."""
     entries = np.diff(graphs.row_ptr.numpy()[graphs.node_ptr.numpy()])
-    return np.log(np.column_stack([graphs.sizes.numpy(), 1 + entries / 2]))
+    counts: Matrix = np.column_stack([_sizes(graphs), 1 + entries / 2])
+    return np.log(counts)
+
+
+def _sizes(graphs: Graphs) -> Matrix:
+    counts: Matrix = graphs.sizes.numpy().astype(np.float64)
+    return counts
 
 
 CONTROLS: dict[str, Callable[[Graphs], Matrix]] = {

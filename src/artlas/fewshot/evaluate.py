@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +38,10 @@ class Accuracy:
         difference = self.episodes - other.episodes
         return float(difference.mean()), float(difference.std() / len(difference) ** 0.5)
 
+    def summary(self) -> dict[str, Any]:
+        """Mean, deviation and every episode, for a JSON file."""
+        return {"mean": self.mean, "std": self.std, "episodes": self.episodes.tolist()}
+
 
 def evaluate(values: ArrayLike, labels: ArrayLike, episodes: Sequence[Episode]) -> Accuracy:
     """Standardise, fit prototypes on each support and score each query; values [G, d], labels [G].
@@ -49,10 +54,37 @@ def evaluate(values: ArrayLike, labels: ArrayLike, episodes: Sequence[Episode]) 
             f"There are {len(rows)} representations for {len(marks)} labels. "
             "To fix this, pass one row a label."
         )
-    scores = []
-    for episode in episodes:
-        scaler = SupportScaler.fit(rows[episode.support])
-        head = Prototypes.fit(scaler.transform(rows[episode.support]), marks[episode.support])
-        predicted = head.predict(scaler.transform(rows[episode.query]))
-        scores.append(np.mean(predicted == marks[episode.query]))
-    return Accuracy(np.array(scores, dtype=np.float64))
+    hits = [np.mean(predict(rows, marks, e) == marks[e.query]) for e in episodes]
+    return Accuracy(np.array(hits, dtype=np.float64))
+
+
+def predict(values: ArrayLike, labels: ArrayLike, episode: Episode) -> NDArray[np.int64]:
+    """Classify the queries of an episode, [Q], by values [G, d] and the labels of its support."""
+    rows, marks = np.asarray(values, dtype=np.float64), np.asarray(labels)
+    scaler = SupportScaler.fit(rows[episode.support])
+    head = Prototypes.fit(scaler.transform(rows[episode.support]), marks[episode.support])
+    return head.predict(scaler.transform(rows[episode.query]))
+
+
+def verdict(rows: Mapping[str, Accuracy], controls: Collection[str]) -> str:
+    """Say which wins, the best control or the best of the other rows, and by how much.
+
+    They tie when they are at most two paired standard errors over episodes apart.
+    """
+    control = max(controls, key=lambda row: rows[row].mean)
+    ours = max((row for row in rows if row not in controls), key=lambda row: rows[row].mean)
+    lead, error = rows[ours].over(rows[control])
+    points = f"{100 * abs(lead):.1f} points (standard error {100 * error:.1f})"
+    if abs(lead) <= 2 * error:
+        return f"a tie: {ours} and the control {control} are {points} apart."
+    if lead < 0:
+        return f"a control wins: {control}, {points} ahead of the best of the model, {ours}."
+    return f"{ours} wins, {points} ahead of the best control, {control}."
+
+
+def nearest(asked: ArrayLike, known: ArrayLike, count: int) -> NDArray[np.int64]:
+    """Rows of known [n, d] nearest to each of asked [m, d], standardised by known; [m, count]."""
+    scaler = SupportScaler.fit(known)
+    there = scaler.transform(known)
+    distances = [((there - row) ** 2).sum(1) for row in scaler.transform(asked)]
+    return np.argsort(distances, axis=1, kind="stable")[:, :count]

@@ -60,7 +60,8 @@ class Prototypes:
         values = _matrix(queries, "queries")
         # Differences and not a product of matrices, so that equal distances come out equal.
         distances = [((values - centre) ** 2).sum(1) for centre in self.centres]
-        return self.classes[np.argmin(distances, 0)]
+        chosen: NDArray[np.int64] = self.classes[np.argmin(distances, axis=0)]
+        return chosen
 
 
 def _matrix(values: ArrayLike, what: str) -> NDArray[np.float64]:

@@ -10,12 +10,13 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
 
 from artlas.kernels import torch_twin
+from artlas.kernels.options import Mixing, Sinkhorn
 from artlas.kernels.structure import Structure
 
 try:
@@ -80,40 +81,24 @@ def energies(
     roles: Tensor,
     relations: Tensor,
     structure: Structure,
-    *,
-    scale: float,
-    clamp: float | None,
-    steps: int,
+    **options: Unpack[Sinkhorn],
 ) -> tuple[Tensor, Tensor]:
     """Energies and marginal residuals, [G, K] each; differentiable in the first three.
 
     nodes [N, D] and roles [K, M, D] are projected; their products times ``scale`` are the logits.
     relations [K, M, M] must be symmetric.
     """
-    return _module(nodes).energies(
-        nodes, roles, relations, structure, scale=scale, clamp=clamp, steps=steps
-    )
+    return _module(nodes).energies(nodes, roles, relations, structure, **options)
 
 
 def couplings(
-    nodes: Tensor,
-    roles: Tensor,
-    relations: Tensor,
-    structure: Structure,
-    *,
-    scale: float,
-    clamp: float | None,
-    steps: int,
+    nodes: Tensor, roles: Tensor, structure: Structure, **options: Unpack[Sinkhorn]
 ) -> Tensor:
     """The rounded couplings of the one graph in ``structure``, [K, N, M]."""
     native = native_for(nodes)
     if native is not None:
-        return native.couplings(
-            nodes, roles, relations, structure, scale=scale, clamp=clamp, steps=steps
-        )
-    (found,) = torch_twin.couplings(
-        nodes, roles, structure, scale=scale, clamp=clamp, steps=steps
-    )
+        return native.couplings(nodes, roles, structure, **options)
+    (found,) = torch_twin.couplings(nodes, roles, structure, **options)
     return found
 
 
@@ -122,25 +107,10 @@ def mixtures(
     roles: Tensor,
     relations: Tensor,
     structure: Structure,
-    *,
-    scale: float,
-    clamp: float | None,
-    steps: int,
-    temperature: float,
-    top_k: int | None,
+    **options: Unpack[Mixing],
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Energies, residuals and the mixed coupling T_mix [N, M]."""
-    return _module(nodes).mixtures(
-        nodes,
-        roles,
-        relations,
-        structure,
-        scale=scale,
-        clamp=clamp,
-        steps=steps,
-        temperature=temperature,
-        top_k=top_k,
-    )
+    return _module(nodes).mixtures(nodes, roles, relations, structure, **options)
 
 
 def transport_features(
@@ -149,24 +119,13 @@ def transport_features(
     relations: Tensor,
     structure: Structure,
     x: Tensor,
-    *,
-    scale: float,
-    clamp: float | None,
-    steps: int,
-    temperature: float,
-    top_k: int | None,
+    **options: Unpack[Mixing],
 ) -> tuple[Tensor, Tensor, Tensor]:
     r"""Energies, residuals and :math:`H = N T_{mix}^\top X`, [G, M, d], for x [N, d]."""
-    options = {"scale": scale, "clamp": clamp, "steps": steps}
-    mixing = {"temperature": temperature, "top_k": top_k}
     native = native_for(nodes)
     if native is not None:
-        return native.transport_features(
-            nodes, roles, relations, structure, x, **options, **mixing
-        )
-    found, residuals, mixed = torch_twin.mixtures(
-        nodes, roles, relations, structure, **options, **mixing
-    )
+        return native.transport_features(nodes, roles, relations, structure, x, **options)
+    found, residuals, mixed = torch_twin.mixtures(nodes, roles, relations, structure, **options)
     parts = zip(mixed.split(structure.sizes), x.split(structure.sizes), strict=True)
     return found, residuals, torch.stack([len(t) * (t.T @ rows) for t, rows in parts])
 

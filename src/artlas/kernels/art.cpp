@@ -37,10 +37,15 @@ const Ops* select_ops(int64_t padded_roles) {
   const Ops* ops = nullptr;
   switch (current_isa) {
 #if defined(ARTLAS_X86)
-    case Isa::avx512: ops = isa_avx512::ops(padded_roles); break;
-    case Isa::avx2: ops = isa_avx2::ops(padded_roles); break;
+    case Isa::avx512:
+      ops = isa_avx512::ops(padded_roles);
+      break;
+    case Isa::avx2:
+      ops = isa_avx2::ops(padded_roles);
+      break;
 #endif
-    default: ops = isa_base::ops(padded_roles);
+    default:
+      ops = isa_base::ops(padded_roles);
   }
   if (!ops) throw std::invalid_argument("at most 128 roles are built in the native kernels");
   return ops;
@@ -49,10 +54,13 @@ const Ops* select_ops(int64_t padded_roles) {
 const EncoderOps* select_encoder_ops() {
   switch (current_isa) {
 #if defined(ARTLAS_X86)
-    case Isa::avx512: return isa_avx512::encoder_ops();
-    case Isa::avx2: return isa_avx2::encoder_ops();
+    case Isa::avx512:
+      return isa_avx512::encoder_ops();
+    case Isa::avx2:
+      return isa_avx2::encoder_ops();
 #endif
-    default: return isa_base::encoder_ops();
+    default:
+      return isa_base::encoder_ops();
   }
 }
 
@@ -115,7 +123,9 @@ struct Problem {  // the arguments every call shares
 
 NB_MODULE(_art, m) {
   using namespace artlas;
-  m.def("isa", [] { return current_isa == Isa::avx512 ? "avx512" : current_isa == Isa::avx2 ? "avx2" : "base"; });
+  m.def("isa", [] {
+    return current_isa == Isa::avx512 ? "avx512" : current_isa == Isa::avx2 ? "avx2" : "base";
+  });
   m.def("set_isa", [](const std::string& name) {
     const Isa wanted = name == "avx512" ? Isa::avx512 : name == "avx2" ? Isa::avx2 : Isa::base;
     check(wanted <= best_isa(), "this processor lacks that instruction set");
@@ -124,74 +134,91 @@ NB_MODULE(_art, m) {
   m.def("padded_roles", &Batch::padded);
 
   nb::class_<Problem>(m, "Problem")
-      .def("__init__",
-           [](Problem* self, Ids node_ptr, Ids row_ptr, Cols col, In<1> mu, float scale, float clamp,
-              int64_t steps, int threads) {
-             new (self) Problem{{node_ptr, row_ptr, col, mu}, scale, clamp, steps, threads};
-           });
+      .def("__init__", [](Problem* self, Ids node_ptr, Ids row_ptr, Cols col, In<1> mu, float scale,
+                          float clamp, int64_t steps, int threads) {
+        new (self) Problem{{node_ptr, row_ptr, col, mu}, scale, clamp, steps, threads};
+      });
 
-  m.def("energies",
-        [](const Problem& p, In<2> q, In<3> roles, In<3> relations, Out<2> energy, Out<2> residual,
-           std::optional<Out<5>> saved) {
-          nb::gil_scoped_release release;
-          const Batch b = make_batch(p.structure, q, roles, relations, p.scale, p.clamp, p.steps, p.threads);
-          return run_energies(b, {energy.data(), residual.data(), saved ? saved->data() : nullptr});
-        },
-        nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
+  m.def(
+      "energies",
+      [](const Problem& p, In<2> q, In<3> roles, In<3> relations, Out<2> energy, Out<2> residual,
+         std::optional<Out<5>> saved) {
+        nb::gil_scoped_release release;
+        const Batch b =
+            make_batch(p.structure, q, roles, relations, p.scale, p.clamp, p.steps, p.threads);
+        return run_energies(b, {energy.data(), residual.data(), saved ? saved->data() : nullptr});
+      },
+      nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
 
   m.def("backward", [](const Problem& p, In<2> q, In<3> roles, In<3> relations, In<5> saved,
                        In<2> grad_energy, Out<2> grad_q, Out<3> grad_roles, Out<3> grad_relations) {
     nb::gil_scoped_release release;
-    const Batch b = make_batch(p.structure, q, roles, relations, p.scale, p.clamp, p.steps, p.threads);
-    run_backward(b, saved.data(), grad_energy.data(), roles.data(), grad_q.data(), grad_roles.data(),
-                 grad_relations.data());
+    const Batch b =
+        make_batch(p.structure, q, roles, relations, p.scale, p.clamp, p.steps, p.threads);
+    run_backward(b, saved.data(), grad_energy.data(), roles.data(), grad_q.data(),
+                 grad_roles.data(), grad_relations.data());
   });
 
-  m.def("mixtures",
-        [](const Problem& p, In<2> q, In<3> roles, In<3> relations, float temperature, int64_t top,
-           std::optional<In<2>> x, Out<2> energy, Out<2> residual, std::optional<Out<3>> transported,
-           std::optional<Out<2>> mixture) {
-          nb::gil_scoped_release release;
-          const Batch b = make_batch(p.structure, q, roles, relations, p.scale, p.clamp, p.steps, p.threads);
-          check(!transported || x, "features are needed to transport them");
-          const Mixing mix{temperature,
-                           top,
-                           x ? x->data() : nullptr,
-                           x ? int64_t(x->shape(1)) : 0,
-                           transported ? transported->data() : nullptr,
-                           mixture ? mixture->data() : nullptr};
-          return run_mixtures(b, {energy.data(), residual.data(), nullptr}, mix);
-        },
-        nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(),
-        nb::arg(), nb::arg().none(), nb::arg().none());
+  m.def(
+      "mixtures",
+      [](const Problem& p, In<2> q, In<3> roles, In<3> relations, float temperature, int64_t top,
+         std::optional<In<2>> x, Out<2> energy, Out<2> residual, std::optional<Out<3>> transported,
+         std::optional<Out<2>> mixture) {
+        nb::gil_scoped_release release;
+        const Batch b =
+            make_batch(p.structure, q, roles, relations, p.scale, p.clamp, p.steps, p.threads);
+        check(!transported || x, "features are needed to transport them");
+        const Mixing mix{temperature,
+                         top,
+                         x ? x->data() : nullptr,
+                         x ? int64_t(x->shape(1)) : 0,
+                         transported ? transported->data() : nullptr,
+                         mixture ? mixture->data() : nullptr};
+        return run_mixtures(b, {energy.data(), residual.data(), nullptr}, mix);
+      },
+      nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(),
+      nb::arg(), nb::arg().none(), nb::arg().none());
 
   m.def("couplings", [](const Problem& p, In<2> q, In<3> roles, In<3> relations, Out<3> out) {
     nb::gil_scoped_release release;
-    const Batch b = make_batch(p.structure, q, roles, relations, p.scale, p.clamp, p.steps, p.threads);
+    const Batch b =
+        make_batch(p.structure, q, roles, relations, p.scale, p.clamp, p.steps, p.threads);
     check(b.graphs == 1, "couplings are made one graph at a time");
     run_couplings(b, out.data());
   });
 
-  m.def("encode", [](Ids node_ptr, Ids row_ptr, Cols col, In<1> lift_w, In<1> lift_b, In<3> weights,
-                     In<3> vectors, In<1> self, In<2> project, int64_t dim, int threads, Out<2> out) {
-    nb::gil_scoped_release release;
-    // weights [layers, 2, width * width], vectors [layers, 4, width]: b1, b2, gamma, beta
-    const int64_t width = int64_t(vectors.shape(2)), layers = int64_t(self.shape(0));
-    check(width % 32 == 0 && width <= 1024, "the hidden width must be padded to 32 and at most 1024");
-    EncoderView e{node_ptr.data(), row_ptr.data(), col.data(), int64_t(node_ptr.shape(0)) - 1,
-                  int64_t(row_ptr.shape(0)) - 1, dim, width, lift_w.data(), lift_b.data(),
-                  project.data(), {}, threads};
-    for (int64_t l = 0; l < layers; ++l) {
-      const float* w = weights.data() + l * 2 * width * width;
-      const float* v = vectors.data() + l * 4 * width;
-      e.layers.push_back({w, v, w + width * width, v + width, v + 2 * width, v + 3 * width, self.data()[l]});
-    }
-    run_encoder(e, out.data());
-  });
+  m.def("encode",
+        [](Ids node_ptr, Ids row_ptr, Cols col, In<1> lift_w, In<1> lift_b, In<3> weights,
+           In<3> vectors, In<1> self, In<2> project, int64_t dim, int threads, Out<2> out) {
+          nb::gil_scoped_release release;
+          // weights [layers, 2, width * width], vectors [layers, 4, width]: b1, b2, gamma, beta
+          const int64_t width = int64_t(vectors.shape(2)), layers = int64_t(self.shape(0));
+          check(width % 32 == 0 && width <= 1024,
+                "the hidden width must be padded to 32 and at most 1024");
+          EncoderView e{node_ptr.data(),
+                        row_ptr.data(),
+                        col.data(),
+                        int64_t(node_ptr.shape(0)) - 1,
+                        int64_t(row_ptr.shape(0)) - 1,
+                        dim,
+                        width,
+                        lift_w.data(),
+                        lift_b.data(),
+                        project.data(),
+                        {},
+                        threads};
+          for (int64_t l = 0; l < layers; ++l) {
+            const float* w = weights.data() + l * 2 * width * width;
+            const float* v = vectors.data() + l * 4 * width;
+            e.layers.push_back(
+                {w, v, w + width * width, v + width, v + 2 * width, v + 3 * width, self.data()[l]});
+          }
+          run_encoder(e, out.data());
+        });
 
   m.def("neighbour_sum", [](Ids row_ptr, Cols col, In<2> h, int threads, Out<2> out) {
     nb::gil_scoped_release release;
-    run_neighbour_sum(row_ptr.data(), col.data(), h.data(), int64_t(h.shape(0)), int64_t(h.shape(1)),
-                      threads, out.data());
+    run_neighbour_sum(row_ptr.data(), col.data(), h.data(), int64_t(h.shape(0)),
+                      int64_t(h.shape(1)), threads, out.data());
   });
 }

@@ -2,7 +2,8 @@
 //
 // With W = T o dE/dT, f = log u, g = log v the unrolled backward pass is
 //   column half:  df_s -= Pc_s dg_s,  dl -= Pc_s diag(dg_s),    Pc_s = diag(u_s) K diag(v_s) / nu
-//   row half:     dg_{s-1} = -Pr_s' df_s,  dl -= diag(df_s) Pr_s, Pr_s = diag(u_s / mu) K diag(v_{s-1})
+//   row half:     dg_{s-1} = -Pr_s' df_s,  dl -= diag(df_s) Pr_s, Pr_s = diag(u_s / mu) K
+//   diag(v_{s-1})
 // so that dl = W - K o (a product of rank 2 S), and only the scalings have to be kept.
 #pragma once
 
@@ -16,14 +17,16 @@ struct Backward : Forward<MP> {
   using F::C;
   using F::H;
 
-  static void emit_plain(const float* kernel, const float* u, const float* v, int64_t n, float* out) {
+  static void emit_plain(const float* kernel, const float* u, const float* v, int64_t n,
+                         float* out) {
     vf role[C];
     F::spread_roles(v, role);
     for (int64_t r = 0; r < n; r += L) {
       vf t[C];
       F::load_group(kernel + r * MP, t);
       const vf scale = per_lane(u + r);
-      ARTLAS_UNROLL for (int c = 0; c < C; ++c) t[c] = t[c] * role[c] * scale;
+      ARTLAS_UNROLL
+      for (int c = 0; c < C; ++c) t[c] = t[c] * role[c] * scale;
       F::unblock(t, out + r * MP);
     }
   }
@@ -32,7 +35,8 @@ struct Backward : Forward<MP> {
     for (int64_t i = 0; i < graph.n; ++i) {
       vf near[H];
       F::sum_rows(coupling, graph.col, graph.first, graph.row_ptr[i], graph.row_ptr[i + 1], near);
-      ARTLAS_UNROLL for (int h = 0; h < H; ++h) store(out + i * MP + h * W, near[h] * factor);
+      ARTLAS_UNROLL
+      for (int h = 0; h < H; ++h) store(out + i * MP + h * W, near[h] * factor);
     }
   }
 
@@ -60,14 +64,16 @@ struct Backward : Forward<MP> {
     const float inverse = 1.0f / (deficit_total > FLOOR ? deficit_total : FLOOR);
     vf lack[H], toward[H], dcol[H], acc[H];
     double through_total = 0;
-    ARTLAS_UNROLL for (int h = 0; h < H; ++h) {
+    ARTLAS_UNROLL
+    for (int h = 0; h < H; ++h) {
       lack[h] = load(column_deficit + h * W);
       toward[h] = lack[h] * inverse;
       dcol[h] = acc[h] = vf{};
     }
     for (int64_t i = 0; i < n; ++i) {
       vf sum = {};
-      ARTLAS_UNROLL for (int h = 0; h < H; ++h) {
+      ARTLAS_UNROLL
+      for (int h = 0; h < H; ++h) {
         const vf d = load(grad + i * MP + h * W);
         dcol[h] += d * deficit[i];
         sum += d * toward[h];
@@ -75,13 +81,15 @@ struct Backward : Forward<MP> {
       df[i] = hsum(sum);  // d deficit_i, for now
       through_total -= double(deficit[i]) * df[i];
     }
-    ARTLAS_UNROLL for (int h = 0; h < H; ++h) dcol[h] = (lack[h] > 0.0f) ? dcol[h] * inverse : vf{};
+    ARTLAS_UNROLL
+    for (int h = 0; h < H; ++h) dcol[h] = (lack[h] > 0.0f) ? dcol[h] * inverse : vf{};
     const float dtotal = deficit_total > FLOOR ? float(through_total * inverse) : 0.0f;
     for (int64_t i = 0; i < n; ++i) {
       const float* t = coupling + i * MP;
       float* d = grad + i * MP;
       vf cut[H], dot = {}, sum = {};
-      ARTLAS_UNROLL for (int h = 0; h < H; ++h) {
+      ARTLAS_UNROLL
+      for (int h = 0; h < H; ++h) {
         cut[h] = load(d + h * W) - dcol[h];
         dot += cut[h] * load(t + h * W);
       }
@@ -90,7 +98,8 @@ struct Backward : Forward<MP> {
         drow = -keep[i] / row_sum[i] * hsum(dot);
       else if (deficit[i] > 0)
         drow = -(df[i] + dtotal);
-      ARTLAS_UNROLL for (int h = 0; h < H; ++h) {
+      ARTLAS_UNROLL
+      for (int h = 0; h < H; ++h) {
         const vf w = (cut[h] * keep[i] + drow) * load(t + h * W);
         store(d + h * W, w);
         sum += w;
@@ -98,7 +107,8 @@ struct Backward : Forward<MP> {
       }
       df[i] = hsum(sum);
     }
-    ARTLAS_UNROLL for (int h = 0; h < H; ++h) store(dg + h * W, acc[h]);
+    ARTLAS_UNROLL
+    for (int h = 0; h < H; ++h) store(dg + h * W, acc[h]);
     for (int64_t a = roles; a < MP; ++a) dg[a] = 0;
   }
 
@@ -107,7 +117,8 @@ struct Backward : Forward<MP> {
                              float* colsum) {
     vf acc[C];
     alignas(64) float wide[2 * C * W];
-    ARTLAS_UNROLL for (int c = 0; c < C; ++c) {
+    ARTLAS_UNROLL
+    for (int c = 0; c < C; ++c) {
       acc[c] = vf{};
       store(wide + 2 * c * W, four(v_prev + 4 * c));
       store(wide + (2 * c + 1) * W, four(p + 4 * c));
@@ -115,7 +126,8 @@ struct Backward : Forward<MP> {
     for (int64_t r = 0; r < n; r += L) {
       vf k[C], s[2] = {}, t[2] = {};
       F::load_group(kernel + r * MP, k);
-      ARTLAS_UNROLL for (int c = 0; c < C; ++c) {
+      ARTLAS_UNROLL
+      for (int c = 0; c < C; ++c) {
         s[c % 2] += k[c] * load(wide + 2 * c * W);
         t[c % 2] += k[c] * load(wide + (2 * c + 1) * W);
       }
@@ -126,7 +138,8 @@ struct Backward : Forward<MP> {
       const vf back = df * inverse;
       store_per_lane(u + r, scale);
       store_per_lane(y + r, back);
-      ARTLAS_UNROLL for (int c = 0; c < C; ++c) acc[c] += k[c] * back;
+      ARTLAS_UNROLL
+      for (int c = 0; c < C; ++c) acc[c] += k[c] * back;
     }
     F::store_roles(acc, colsum);
   }

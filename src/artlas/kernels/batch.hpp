@@ -11,10 +11,11 @@
 
 namespace artlas {
 
-constexpr int64_t CHUNK = 1024;       // rows reduced together; fixed, so that bits never depend on threads
-constexpr int64_t TEAM_ROWS = 4096;   // from here on a graph is worth all threads at once
-constexpr float HARD = 4.2e-18f;      // exp(-40): below this, scaling needs the log-domain start
-constexpr float ABSORB = 15.0f;       // |log v| at which a hard pair folds v into its kernel
+constexpr int64_t CHUNK =
+    1024;  // rows reduced together; fixed, so that bits never depend on threads
+constexpr int64_t TEAM_ROWS = 4096;  // from here on a graph is worth all threads at once
+constexpr float HARD = 4.2e-18f;     // exp(-40): below this, scaling needs the log-domain start
+constexpr float ABSORB = 15.0f;      // |log v| at which a hard pair folds v into its kernel
 constexpr float DEFICIT_FLOOR = 1e-8f;
 constexpr float PAD_POTENTIAL = -1e30f;
 
@@ -87,11 +88,18 @@ struct Batch {
   int64_t entries(int64_t g) const { return row_ptr[node_ptr[g + 1]] - row_ptr[node_ptr[g]]; }
   GraphView graph(int64_t g) const { return {size(g), node_ptr[g], row_ptr + node_ptr[g], col}; }
   LogitView logits(int64_t g, int64_t k) const {
-    return {q + node_ptr[g] * dim, roles_t.data() + k * dim * mp, pad.data(), size(g), dim, roles, clamp};
+    return {q + node_ptr[g] * dim,
+            roles_t.data() + k * dim * mp,
+            pad.data(),
+            size(g),
+            dim,
+            roles,
+            clamp};
   }
   // multiply-adds of one graph, roughly: what the schedule balances
   double cost(int64_t g) const {
-    return double(bases) * mp * (double(size(g)) * (dim + 2 * steps + mp) + 0.5 * double(entries(g)));
+    return double(bases) * mp *
+           (double(size(g)) * (dim + 2 * steps + mp) + 0.5 * double(entries(g)));
   }
   // no more threads than the work feeds: a thread costs some ten microseconds to start
   int useful_threads(double work) const {

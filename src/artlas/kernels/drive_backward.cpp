@@ -30,40 +30,45 @@ struct BackSpace : Space {
 
 class PairGradient {
  public:
-  PairGradient(const Batch& b, const BackSpace& s, Team& alone) : b_(b), s_(s), solver_(b, s, alone, 0) {}
+  PairGradient(const Batch& b, const BackSpace& s, Team& alone)
+      : b_(b), s_(s), solver_(b, s, alone, 0) {}
 
   void open(int64_t g) { solver_.open(g); }
 
   // Leaves weight * dE/dl in s.grad; adds weight * T' A T' to products.
   void run(int64_t k, const Saved& saved, float weight, float* products) {
-    const LogitView in = b_.logits(solver_.g_index_, k);
+    const LogitView in = b_.logits(solver_.index, k);
     const int64_t n = in.n, mp = b_.mp, last = b_.steps - 1;
     reference(in, saved, last);
     if (starts_in_logs(saved, last)) {
       first_row_potential(in);
       solver_.first_scaling();
     } else {
-      b_.ops->sweep(s_.kernel.data(), s_.mu.data(), previous(saved, last), 0, n, s_.u.data(), s_.p.data());
+      b_.ops->sweep(s_.kernel.data(), s_.mu.data(), previous(saved, last), 0, n, s_.u.data(),
+                    s_.p.data());
     }
-    std::copy_n(saved.v + last * mp, mp, solver_.v_.data());
+    std::copy_n(saved.v + last * mp, mp, solver_.v.data());
     couplings(n);
 
     // dE/dT' = -4 A T' B
-    b_.ops->neighbours(solver_.graph_, s_.rounded.data(), weight, s_.grad.data());
+    b_.ops->neighbours(solver_.graph, s_.rounded.data(), weight, s_.grad.data());
     b_.ops->outer(s_.rounded.data(), s_.grad.data(), n, mp, products);
     b_.ops->times_relation(b_.relations.data() + k * mp * mp, b_.roles, -4.0f, n, s_.grad.data());
     std::fill_n(s_.df.data(), s_.rows, 0.0f);
     b_.ops->round_backward(s_.plain.data(), s_.mu.data(), s_.row_sum.data(), s_.keep.data(),
-                           s_.deficit.data(), solver_.column_.data(), solver_.deficit_total_, n,
+                           s_.deficit.data(), solver_.column.data(), solver_.deficit_total, n,
                            b_.roles, s_.grad.data(), s_.df.data(), s_.dg.data());
     iterations(in, saved);
     if (b_.clamp < INFINITY) b_.ops->mask_clamped(in, s_.grad.data());
   }
 
  private:
-  const float* reference_of(const Saved& saved, int64_t step) const { return saved.g + step * b_.mp; }
+  const float* reference_of(const Saved& saved, int64_t step) const {
+    return saved.g + step * b_.mp;
+  }
   bool starts_in_logs(const Saved& saved, int64_t step) const {
-    return step == 0 && std::memcmp(reference_of(saved, 0), b_.no_potential.data(), sizeof(float) * b_.mp);
+    return step == 0 &&
+           std::memcmp(reference_of(saved, 0), b_.no_potential.data(), sizeof(float) * b_.mp);
   }
   // does iteration `step` begin a new reference, in which the scaling before it is one?
   bool fresh(const Saved& saved, int64_t step) const {
@@ -76,8 +81,8 @@ class PairGradient {
     return ones_.data();
   }
   void reference(const LogitView& in, const Saved& saved, int64_t step) {
-    std::copy_n(reference_of(saved, step), b_.mp, solver_.g_.data());
-    b_.ops->fill(in, solver_.g_.data(), 0, in.n, s_.kernel.data(), s_.row_max.data());
+    std::copy_n(reference_of(saved, step), b_.mp, solver_.reference.data());
+    b_.ops->fill(in, solver_.reference.data(), 0, in.n, s_.kernel.data(), s_.row_max.data());
   }
 
   void first_row_potential(const LogitView& in) {
@@ -87,17 +92,18 @@ class PairGradient {
 
   void couplings(int64_t n) {
     solver_.round_rows();
-    b_.ops->emit_plain(s_.kernel.data(), s_.u.data(), solver_.v_.data(), n, s_.plain.data());
-    b_.ops->round_emit(s_.kernel.data(), s_.mu.data(), s_.u.data(), solver_.v_.data(), s_.keep.data(),
-                       s_.deficit.data(), solver_.spread_.data(), 0, n, s_.rounded.data(), s_.p.data());
+    b_.ops->emit_plain(s_.kernel.data(), s_.u.data(), solver_.v.data(), n, s_.plain.data());
+    b_.ops->round_emit(s_.kernel.data(), s_.mu.data(), s_.u.data(), solver_.v.data(),
+                       s_.keep.data(), s_.deficit.data(), solver_.spread.data(), 0, n,
+                       s_.rounded.data(), s_.p.data());
   }
 
   void iterations(const LogitView& in, const Saved& saved) {
     const int64_t n = in.n, mp = b_.mp;
     int64_t depth = 0;
     auto flush = [&] {
-      b_.ops->subtract_products(s_.kernel.data(), s_.left.data(), s_.rows, s_.right.data(), depth, n,
-                                s_.grad.data());
+      b_.ops->subtract_products(s_.kernel.data(), s_.left.data(), s_.rows, s_.right.data(), depth,
+                                n, s_.grad.data());
       depth = 0;
     };
     for (int64_t step = b_.steps - 1; step >= 0; --step) {
@@ -110,10 +116,9 @@ class PairGradient {
       }
       const float* v_prev = previous(saved, step);
       std::copy_n(v_prev, mp, p + mp);
-      b_.ops->sweep_backward(s_.kernel.data(), s_.mu.data(), v_prev, p,
-                             step == b_.steps - 1 ? s_.df.data() : nullptr, n,
-                             s_.left.data() + depth * s_.rows, s_.left.data() + (depth + 1) * s_.rows,
-                             s_.p.data());
+      b_.ops->sweep_backward(
+          s_.kernel.data(), s_.mu.data(), v_prev, p, step == b_.steps - 1 ? s_.df.data() : nullptr,
+          n, s_.left.data() + depth * s_.rows, s_.left.data() + (depth + 1) * s_.rows, s_.p.data());
       for (int64_t a = 0; a < mp; ++a) s_.dg[a] = -v_prev[a] * s_.p[a];
       depth += 2;
       if (step > 0 && fresh(saved, step)) {
@@ -160,7 +165,8 @@ void run_backward(const Batch& b, const float* saved, const float* grad_energy, 
   const int64_t mp = b.mp, width = round_up(b.dim, 32), slots = std::min(SLOTS, b.graphs);
   std::vector<int64_t> order(b.graphs);
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) { return b.cost(i) > b.cost(j); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t i, int64_t j) { return b.cost(i) > b.cost(j); });
   std::vector<std::vector<int64_t>> deal(slots);
   std::vector<double> load(slots, 0.0);
   int64_t most = 0;
@@ -208,9 +214,10 @@ void run_backward(const Batch& b, const float* saved, const float* grad_energy, 
           float* v = const_cast<float*>(saved) + at * 2 * b.steps * mp;
           pair.run(k, {v, v + b.steps * mp}, grad_energy[at],
                    slot_products.data() + slot * products_size + k * mp * mp);
-          b.ops->add_node_gradient(s.grad.data(), roles_s.data() + k * mp * width, b.roles, b.dim, width,
-                                   n, s.tile.data(), grad_q + first * b.dim);
-          b.ops->outer(s.grad.data(), q, n, width, slot_roles.data() + slot * roles_size + k * mp * width);
+          b.ops->add_node_gradient(s.grad.data(), roles_s.data() + k * mp * width, b.roles, b.dim,
+                                   width, n, s.tile.data(), grad_q + first * b.dim);
+          b.ops->outer(s.grad.data(), q, n, width,
+                       slot_roles.data() + slot * roles_size + k * mp * width);
         }
       }
   });
@@ -222,13 +229,15 @@ void run_backward(const Batch& b, const float* saved, const float* grad_energy, 
     for (int64_t a = 0; a < b.roles; ++a) {
       for (int64_t c = 0; c < b.roles; ++c) {
         double sum = 0;
-        for (int64_t s = 0; s < slots; ++s) sum += slot_products[s * products_size + (k * mp + a) * mp + c];
+        for (int64_t s = 0; s < slots; ++s)
+          sum += slot_products[s * products_size + (k * mp + a) * mp + c];
         grad_relations[(k * b.roles + a) * b.roles + c] =
             float(weight * chi * b.relations[(k * mp + a) * mp + c] - 2.0 * sum);
       }
       for (int64_t d = 0; d < b.dim; ++d) {
         double sum = 0;
-        for (int64_t s = 0; s < slots; ++s) sum += slot_roles[s * roles_size + (k * mp + a) * width + d];
+        for (int64_t s = 0; s < slots; ++s)
+          sum += slot_roles[s * roles_size + (k * mp + a) * width + d];
         grad_roles[(k * b.roles + a) * b.dim + d] = float(sum * b.scale);
       }
     }

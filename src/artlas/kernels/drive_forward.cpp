@@ -9,7 +9,8 @@ namespace {
 std::vector<int64_t> by_cost(const Batch& b) {
   std::vector<int64_t> order(b.graphs);
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) { return b.cost(i) > b.cost(j); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t i, int64_t j) { return b.cost(i) > b.cost(j); });
   return order;
 }
 
@@ -47,7 +48,7 @@ class OnlineMixture {
 
 void write_mixture(Solver& solver, const Batch& b, const Mixing& mix, const MixSpace& scratch,
                    double scale, int rank) {
-  const int64_t mp = b.mp, cols = feature_columns(b, mix), first = solver.graph_.first;
+  const int64_t mp = b.mp, cols = feature_columns(b, mix), first = solver.graph.first;
   if (mix.mixture)
     solver.each_chunk([&](int64_t, int64_t r0, int64_t r1) {
       for (int64_t i = r0; i < r1; ++i)
@@ -68,18 +69,18 @@ void write_mixture(Solver& solver, const Batch& b, const Mixing& mix, const MixS
     }
     b.ops->gather_features(scratch.mixture.data() + r0 * mp, x, cols, 0, r1 - r0, piece);
   });
-  solver.team_.wait();
+  solver.team.wait();
   if (rank == 0) {  // H = N T_mix' X
-    float* out = mix.transported + solver.g_index_ * b.roles * mix.features;
-    const double factor = scale * double(solver.graph_.n);
+    float* out = mix.transported + solver.index * b.roles * mix.features;
+    const double factor = scale * double(solver.graph.n);
     for (int64_t a = 0; a < b.roles; ++a)
       for (int64_t d = 0; d < mix.features; ++d) {
         double sum = 0;
-        for (int64_t c = 0; c < solver.chunks_; ++c) sum += scratch.pieces[(c * mp + a) * cols + d];
+        for (int64_t c = 0; c < solver.chunks; ++c) sum += scratch.pieces[(c * mp + a) * cols + d];
         out[a * mix.features + d] = float(sum * factor);
       }
   }
-  solver.team_.wait();
+  solver.team.wait();
 }
 
 void one_graph(Solver& solver, const Batch& b, const Energies& out, const Mixing* mix,
@@ -91,7 +92,7 @@ void one_graph(Solver& solver, const Batch& b, const Energies& out, const Mixing
     solver.each_chunk([&](int64_t, int64_t r0, int64_t r1) {
       float* rows = scratch->mixture.data();
       if (old_weight == 0) std::fill_n(rows + r0 * b.mp, (r1 - r0) * b.mp, 0.0f);
-      b.ops->mix(old_weight, weight, solver.s_.kernel.data(), r0, r1, rows);
+      b.ops->mix(old_weight, weight, solver.space.kernel.data(), r0, r1, rows);
     });
   };
   std::vector<double> energy(b.bases);
@@ -111,7 +112,8 @@ void one_graph(Solver& solver, const Batch& b, const Energies& out, const Mixing
   if (!online) {  // the best bases are known only now: their couplings are made once more
     std::vector<int64_t> order(b.bases);
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) { return energy[i] < energy[j]; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t i, int64_t j) { return energy[i] < energy[j]; });
     order.resize(mix->top);
     std::sort(order.begin(), order.end());
     for (const int64_t k : order) {
@@ -145,7 +147,7 @@ int64_t run(const Batch& b, const Energies& out, const Mixing* mix) {
       Solver solver(b, space, team, rank);
       for (const int64_t g : order)
         if (b.size(g) >= TEAM_ROWS) one_graph(solver, b, out, mix, &scratch, g, rank);
-      if (rank == 0) sweeps += solver.sweeps_;
+      if (rank == 0) sweeps += solver.sweeps;
     });
   }
   if (large == b.graphs) return sweeps;
@@ -164,7 +166,7 @@ int64_t run(const Batch& b, const Energies& out, const Mixing* mix) {
       if (threads > 1 && b.size(g) >= TEAM_ROWS) continue;
       one_graph(solver, b, out, mix, &scratches[rank], g, 0);
     }
-    sweeps += solver.sweeps_;
+    sweeps += solver.sweeps;
   });
   return sweeps;
 }
@@ -172,7 +174,9 @@ int64_t run(const Batch& b, const Energies& out, const Mixing* mix) {
 }  // namespace
 
 int64_t run_energies(const Batch& b, const Energies& out) { return run(b, out, nullptr); }
-int64_t run_mixtures(const Batch& b, const Energies& out, const Mixing& mix) { return run(b, out, &mix); }
+int64_t run_mixtures(const Batch& b, const Energies& out, const Mixing& mix) {
+  return run(b, out, &mix);
+}
 
 void run_couplings(const Batch& b, float* out) {
   const int threads = b.size(0) >= TEAM_ROWS ? b.useful_threads(b.total_cost()) : 1;
@@ -185,7 +189,8 @@ void run_couplings(const Batch& b, float* out) {
       solver.solve(k, &residual);
       solver.each_chunk([&](int64_t, int64_t r0, int64_t r1) {
         for (int64_t i = r0; i < r1; ++i)
-          std::copy_n(space.kernel.data() + i * b.mp, b.roles, out + (k * solver.graph_.n + i) * b.roles);
+          std::copy_n(space.kernel.data() + i * b.mp, b.roles,
+                      out + (k * solver.graph.n + i) * b.roles);
       });
       team.wait();
     }
@@ -198,7 +203,8 @@ void run_encoder(const EncoderView& e, float* out) {
   const size_t depth = e.layers.size();
   Buffer<float> x(e.nodes);
   // hidden states of all layers but the last, in turn
-  const Buffer<float> first(depth > 1 ? e.nodes * e.width : 0), second(depth > 2 ? e.nodes * e.width : 0);
+  const Buffer<float> first(depth > 1 ? e.nodes * e.width : 0),
+      second(depth > 2 ? e.nodes * e.width : 0);
   const Buffer<float> padded(e.width == e.dim ? 0 : e.nodes * e.width);
   for (int64_t g = 0; g < e.graphs; ++g) {
     int64_t most = 1;
@@ -207,7 +213,8 @@ void run_encoder(const EncoderView& e, float* out) {
     for (int64_t i = e.node_ptr[g]; i < e.node_ptr[g + 1]; ++i)
       x[i] = float(e.row_ptr[i + 1] - e.row_ptr[i]) / float(most);
   }
-  const double work = double(depth) * e.width * (2.0 * double(e.width) * e.nodes + double(e.row_ptr[e.nodes]));
+  const double work =
+      double(depth) * e.width * (2.0 * double(e.width) * e.nodes + double(e.row_ptr[e.nodes]));
   const int threads = int(std::max(1.0, std::min(double(e.threads), work / 2e6)));
   std::vector<std::atomic<int64_t>> next(depth);
   Team::run(threads, [&](Team& team, int) {
@@ -224,7 +231,8 @@ void run_encoder(const EncoderView& e, float* out) {
     }
   });
   if (e.width != e.dim)
-    for (int64_t i = 0; i < e.nodes; ++i) std::copy_n(padded.data() + i * e.width, e.dim, out + i * e.dim);
+    for (int64_t i = 0; i < e.nodes; ++i)
+      std::copy_n(padded.data() + i * e.width, e.dim, out + i * e.dim);
 }
 
 void run_neighbour_sum(const int64_t* row_ptr, const int32_t* col, const float* h, int64_t nodes,

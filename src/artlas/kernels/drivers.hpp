@@ -13,11 +13,11 @@ struct Energies {
 
 struct Mixing {
   float temperature;
-  int64_t top;            // bases kept; K for all
-  const float* x;         // [N, features] or null
+  int64_t top;     // bases kept; K for all
+  const float* x;  // [N, features] or null
   int64_t features;
-  float* transported;     // [G, M, features] or null
-  float* mixture;         // [N, M] or null
+  float* transported;  // [G, M, features] or null
+  float* mixture;      // [N, M] or null
 };
 
 struct EncoderView {

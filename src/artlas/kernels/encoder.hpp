@@ -1,4 +1,5 @@
-// The structure-only GIN, without gradients: rows of a range, everything of a row in registers or L1.
+// The structure-only GIN, without gradients: rows of a range, everything of a row in registers or
+// L1.
 #pragma once
 
 #include "gemm.hpp"
@@ -20,42 +21,51 @@ struct Encoder {
   // self h_i + sum_{j ~ i} h_j, registers of four columns at a time
   template <int REGS, typename Row>
   ARTLAS_INLINE static void aggregate(Row row, float self, const int32_t* col, int64_t i,
-                                      int64_t begin, int64_t end, int64_t d, float* own, float* out) {
+                                      int64_t begin, int64_t end, int64_t d, float* own,
+                                      float* out) {
     vf acc[2][REGS], here[REGS];
     row(i, d, here);
-    ARTLAS_UNROLL for (int h = 0; h < REGS; ++h) acc[0][h] = acc[1][h] = vf{};
+    ARTLAS_UNROLL
+    for (int h = 0; h < REGS; ++h) acc[0][h] = acc[1][h] = vf{};
     int64_t j = begin;
-    for (; j + 2 <= end; j += 2)
-      ARTLAS_UNROLL for (int s = 0; s < 2; ++s) {
-        vf x[REGS];
-        row(col[j + s], d, x);
-        ARTLAS_UNROLL for (int h = 0; h < REGS; ++h) acc[s][h] += x[h];
-      }
+    for (; j + 2 <= end; j += 2) ARTLAS_UNROLL
+    for (int s = 0; s < 2; ++s) {
+      vf x[REGS];
+      row(col[j + s], d, x);
+      ARTLAS_UNROLL
+      for (int h = 0; h < REGS; ++h) acc[s][h] += x[h];
+    }
     if (j < end) {
       vf x[REGS];
       row(col[j], d, x);
-      ARTLAS_UNROLL for (int h = 0; h < REGS; ++h) acc[0][h] += x[h];
+      ARTLAS_UNROLL
+      for (int h = 0; h < REGS; ++h) acc[0][h] += x[h];
     }
-    ARTLAS_UNROLL for (int h = 0; h < REGS; ++h) {
+    ARTLAS_UNROLL
+    for (int h = 0; h < REGS; ++h) {
       store(own + d + h * W, here[h]);
       store(out + d + h * W, acc[0][h] + acc[1][h] + here[h] * self);
     }
   }
 
-  static void layer(const EncoderLayer& p, const int64_t* row_ptr, const int32_t* col, const float* x,
-                    const float* lift_w, const float* lift_b, const float* h, const float* project,
-                    int64_t dim, int64_t width, int64_t n, int64_t r0, int64_t r1, float* out) {
+  static void layer(const EncoderLayer& p, const int64_t* row_ptr, const int32_t* col,
+                    const float* x, const float* lift_w, const float* lift_b, const float* h,
+                    const float* project, int64_t dim, int64_t width, int64_t n, int64_t r0,
+                    int64_t r1, float* out) {
     constexpr int REGS = 2;
-    constexpr int64_t AHEAD = 8;
-    alignas(64) float own[TILE * MAX_WIDTH], sum[TILE * MAX_WIDTH], inner[TILE * MAX_WIDTH];
+    constexpr int64_t AHEAD = 4;  // rows whose neighbours are fetched early
+    alignas(64) float space[3 * TILE * MAX_WIDTH];
+    float *own = space, *sum = own + TILE * width, *inner = sum + TILE * width;
     const float* rows[TILE];
     auto lifted = [&](int64_t j, int64_t d, vf v[REGS]) {
       const vf s = splat(x[j]);
-      ARTLAS_UNROLL for (int k = 0; k < REGS; ++k)
-          v[k] = vmax(s * load(lift_w + d + k * W) + load(lift_b + d + k * W), vf{});
+      ARTLAS_UNROLL
+      for (int k = 0; k < REGS; ++k)
+        v[k] = vmax(s * load(lift_w + d + k * W) + load(lift_b + d + k * W), vf{});
     };
     auto stored = [&](int64_t j, int64_t d, vf v[REGS]) {
-      ARTLAS_UNROLL for (int k = 0; k < REGS; ++k) v[k] = load(h + j * width + d + k * W);
+      ARTLAS_UNROLL
+      for (int k = 0; k < REGS; ++k) v[k] = load(h + j * width + d + k * W);
     };
     for (int64_t r = r0; r < r1; r += TILE) {
       for (int i = 0; i < TILE; ++i) {
@@ -63,12 +73,15 @@ struct Encoder {
         const int64_t begin = row_ptr[node], end = row_ptr[node + 1];
         if (h && r + i + AHEAD < n)
           for (int64_t j = row_ptr[r + i + AHEAD]; j < row_ptr[r + i + AHEAD + 1]; ++j)
-            for (int64_t b = 0; b < width; b += 16) __builtin_prefetch(h + int64_t(col[j]) * width + b);
+            for (int64_t b = 0; b < width; b += 16)
+              __builtin_prefetch(h + int64_t(col[j]) * width + b, 0, 2);
         for (int64_t d = 0; d < width; d += REGS * W) {
           if (h)
-            aggregate<REGS>(stored, p.self, col, node, begin, end, d, own + i * width, sum + i * width);
+            aggregate<REGS>(stored, p.self, col, node, begin, end, d, own + i * width,
+                            sum + i * width);
           else
-            aggregate<REGS>(lifted, p.self, col, node, begin, end, d, own + i * width, sum + i * width);
+            aggregate<REGS>(lifted, p.self, col, node, begin, end, d, own + i * width,
+                            sum + i * width);
         }
       }
       bias_rows(p.b1, width, inner);
@@ -85,13 +98,14 @@ struct Encoder {
       }
       const float* result = project ? inner : sum;
       for (int i = 0; i < TILE && r + i < r1; ++i)
-        for (int64_t d = 0; d < width; d += W) store(out + (r + i) * width + d, load(result + i * width + d));
+        for (int64_t d = 0; d < width; d += W)
+          store(out + (r + i) * width + d, load(result + i * width + d));
     }
   }
 
   // row <- LayerNorm(own + row); padding columns hold zeros before and after
-  ARTLAS_INLINE static void normalise(const EncoderLayer& p, const float* own, float* row, int64_t dim,
-                                      int64_t width) {
+  ARTLAS_INLINE static void normalise(const EncoderLayer& p, const float* own, float* row,
+                                      int64_t dim, int64_t width) {
     vf sum = {}, square = {};
     for (int64_t d = 0; d < width; d += W) {
       const vf x = load(own + d) + load(row + d);
@@ -117,9 +131,10 @@ struct Encoder {
       int64_t d = 0;
       for (; d + 4 * W <= dim; d += 4 * W) {
         vf acc[4] = {};
-        for (int64_t j = begin; j < end; ++j)
-          ARTLAS_UNROLL for (int k = 0; k < 4; ++k) acc[k] += load(h + int64_t(col[j]) * dim + d + k * W);
-        ARTLAS_UNROLL for (int k = 0; k < 4; ++k) store(o + d + k * W, acc[k]);
+        for (int64_t j = begin; j < end; ++j) ARTLAS_UNROLL
+        for (int k = 0; k < 4; ++k) acc[k] += load(h + int64_t(col[j]) * dim + d + k * W);
+        ARTLAS_UNROLL
+        for (int k = 0; k < 4; ++k) store(o + d + k * W, acc[k]);
       }
       for (; d + W <= dim; d += W) {
         vf acc = {};

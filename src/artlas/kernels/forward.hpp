@@ -31,19 +31,25 @@ struct Forward {
 
   // row-major rows of four roles <-> lanes of one blocked group
   ARTLAS_INLINE static void block(const float* tile, float* group) {
-    ARTLAS_UNROLL for (int h = 0; h < H; ++h) {
+    ARTLAS_UNROLL
+    for (int h = 0; h < H; ++h) {
       vf x[L];
-      ARTLAS_UNROLL for (int i = 0; i < L; ++i) x[i] = load(tile + i * MP + h * W);
+      ARTLAS_UNROLL
+      for (int i = 0; i < L; ++i) x[i] = load(tile + i * MP + h * W);
       transpose_lanes(x);
-      ARTLAS_UNROLL for (int i = 0; i < L; ++i) store(group + (h * L + i) * W, x[i]);
+      ARTLAS_UNROLL
+      for (int i = 0; i < L; ++i) store(group + (h * L + i) * W, x[i]);
     }
   }
   ARTLAS_INLINE static void unblock(const vf x[C], float* rows) {
-    ARTLAS_UNROLL for (int h = 0; h < H; ++h) {
+    ARTLAS_UNROLL
+    for (int h = 0; h < H; ++h) {
       vf y[L];
-      ARTLAS_UNROLL for (int i = 0; i < L; ++i) y[i] = x[h * L + i];
+      ARTLAS_UNROLL
+      for (int i = 0; i < L; ++i) y[i] = x[h * L + i];
       transpose_lanes(y);
-      ARTLAS_UNROLL for (int i = 0; i < L; ++i) store(rows + i * MP + h * W, y[i]);
+      ARTLAS_UNROLL
+      for (int i = 0; i < L; ++i) store(rows + i * MP + h * W, y[i]);
     }
   }
 
@@ -56,14 +62,16 @@ struct Forward {
       for (int i = 0; i < TILE; ++i) {
         float* row = tile + i * MP;
         vf top = splat(-INFINITY);
-        ARTLAS_UNROLL for (int h = 0; h < H; ++h) {
+        ARTLAS_UNROLL
+        for (int h = 0; h < H; ++h) {
           const vf x = load(row + h * W) + load(g + h * W);
           store(row + h * W, x);
           top = vmax(top, x);
         }
         const float m = hmax(top);
         row_max[r + i] = m;
-        ARTLAS_UNROLL for (int h = 0; h < H; ++h) {
+        ARTLAS_UNROLL
+        for (int h = 0; h < H; ++h) {
           const vf x = vexp(load(row + h * W) - m);
           store(row + h * W, x);
           least = vmin(least, vmax(x, load(in.pad + h * W)));
@@ -83,50 +91,63 @@ struct Forward {
       logits(in, r, tile);
       for (int i = 0; i < TILE && r + i < in.n; ++i) {
         const float* row = tile + i * MP;
-        float m = -INFINITY, total = 0;
-        for (int64_t a = 0; a < in.roles; ++a) m = row[a] > m ? row[a] : m;
-        for (int64_t a = 0; a < in.roles; ++a) total += std::exp(row[a] - m);
-        const float shift = std::log(mu[r + i]) - m - std::log(total);
+        vf x[H], top_of_row = splat(-INFINITY), total = {};
+        ARTLAS_UNROLL
+        for (int h = 0; h < H; ++h) {
+          x[h] = load(row + h * W) - load(in.pad + h * W) * 1e30f;
+          top_of_row = vmax(top_of_row, x[h]);
+        }
+        const float m = hmax(top_of_row);
+        ARTLAS_UNROLL
+        for (int h = 0; h < H; ++h) total += vexp(x[h] - m);
+        const float shift = std::log(mu[r + i]) - m - std::log(hsum(total));
         f[r + i] = shift;
         for (int h = 0; h < H; ++h) {
-          const vf x = load(row + h * W) + shift;
-          const vf higher = vmax(top[h], x);
-          sum[h] = sum[h] * vexp(top[h] - higher) + vexp(x - higher);
+          const vf y = load(row + h * W) + shift;
+          const vf higher = vmax(top[h], y);
+          sum[h] = sum[h] * vexp(top[h] - higher) + vexp(y - higher);
           top[h] = higher;
         }
       }
     }
-    for (int h = 0; h < H; ++h) store(column_max + h * W, top[h]), store(column_sum + h * W, sum[h]);
+    for (int h = 0; h < H; ++h)
+      store(column_max + h * W, top[h]), store(column_sum + h * W, sum[h]);
   }
 
   ARTLAS_INLINE static void load_group(const float* group, vf k[C]) {
-    ARTLAS_UNROLL for (int c = 0; c < C; ++c) k[c] = load(group + c * W);
+    ARTLAS_UNROLL
+    for (int c = 0; c < C; ++c) k[c] = load(group + c * W);
   }
   // (K v) of the group's nodes, in all places of their lanes
   ARTLAS_INLINE static vf row_dot(const vf k[C], const vf v[C]) {
     vf s[4] = {};
-    ARTLAS_UNROLL for (int c = 0; c < C; ++c) s[c % 4] += k[c] * v[c];
+    ARTLAS_UNROLL
+    for (int c = 0; c < C; ++c) s[c % 4] += k[c] * v[c];
     return lane_sum((s[0] + s[1]) + (s[2] + s[3]));
   }
   ARTLAS_INLINE static void spread_roles(const float* v, vf out[C]) {
-    ARTLAS_UNROLL for (int c = 0; c < C; ++c) out[c] = four(v + 4 * c);
+    ARTLAS_UNROLL
+    for (int c = 0; c < C; ++c) out[c] = four(v + 4 * c);
   }
   ARTLAS_INLINE static void store_roles(const vf acc[C], float* out) {
-    ARTLAS_UNROLL for (int c = 0; c < C; ++c)
-        *reinterpret_cast<v4_unaligned*>(out + 4 * c) = sum_over_lanes(acc[c]);
+    ARTLAS_UNROLL
+    for (int c = 0; c < C; ++c)
+      *reinterpret_cast<v4_unaligned*>(out + 4 * c) = sum_over_lanes(acc[c]);
   }
 
   static void sweep(const float* kernel, const float* mu, const float* v, int64_t r0, int64_t r1,
                     float* u, float* colsum) {
     vf role[C], acc[C];
     spread_roles(v, role);
-    ARTLAS_UNROLL for (int c = 0; c < C; ++c) acc[c] = vf{};
+    ARTLAS_UNROLL
+    for (int c = 0; c < C; ++c) acc[c] = vf{};
     for (int64_t r = r0; r < r1; r += L) {
       vf k[C];
       load_group(kernel + r * MP, k);
       const vf scale = per_lane(mu + r) * reciprocal(row_dot(k, role));
       store_per_lane(u + r, scale);
-      ARTLAS_UNROLL for (int c = 0; c < C; ++c) acc[c] += k[c] * scale;
+      ARTLAS_UNROLL
+      for (int c = 0; c < C; ++c) acc[c] += k[c] * scale;
     }
     store_roles(acc, colsum);
   }
@@ -139,16 +160,19 @@ struct Forward {
     spread_roles(v, role);
     for (int64_t step = 0; step < steps;) {
       vf acc[C];
-      ARTLAS_UNROLL for (int c = 0; c < C; ++c) acc[c] = vf{};
+      ARTLAS_UNROLL
+      for (int c = 0; c < C; ++c) acc[c] = vf{};
       for (int64_t r = 0; r < n; r += L) {
         vf k[C];
         load_group(kernel + r * MP, k);
         const vf scale = per_lane(mu + r) * reciprocal(row_dot(k, role));
         store_per_lane(u + r, scale);
-        ARTLAS_UNROLL for (int c = 0; c < C; ++c) acc[c] += k[c] * scale;
+        ARTLAS_UNROLL
+        for (int c = 0; c < C; ++c) acc[c] += k[c] * scale;
       }
       vf moved = {}, top = {}, low = splat(INFINITY);
-      ARTLAS_UNROLL for (int c = 0; c < C; ++c) {
+      ARTLAS_UNROLL
+      for (int c = 0; c < C; ++c) {
         // padding roles: nu is 0 and so is v
         const vf next = four(nu + 4 * c) / vmax(all_lanes(acc[c]), splat(1e-37f));
         moved = vmax(moved, vmax(next - role[c], role[c] - next));
@@ -176,7 +200,8 @@ struct Forward {
                           float* colsum) {
     vf role[C], acc[C], missing = {};
     spread_roles(v, role);
-    ARTLAS_UNROLL for (int c = 0; c < C; ++c) acc[c] = vf{};
+    ARTLAS_UNROLL
+    for (int c = 0; c < C; ++c) acc[c] = vf{};
     for (int64_t r = r0; r < r1; r += L) {
       vf k[C];
       load_group(kernel + r * MP, k);
@@ -190,7 +215,8 @@ struct Forward {
       store_per_lane(keep + r, part);
       store_per_lane(deficit + r, lack);
       const vf kept = part * scale;
-      ARTLAS_UNROLL for (int c = 0; c < C; ++c) acc[c] += k[c] * kept;
+      ARTLAS_UNROLL
+      for (int c = 0; c < C; ++c) acc[c] += k[c] * kept;
     }
     store_roles(acc, colsum);
     return hsum(missing) * 0.25f;
@@ -202,12 +228,14 @@ struct Forward {
     vf role[C], extra[C], acc[C], error = {};
     spread_roles(v, role);
     spread_roles(spread, extra);
-    ARTLAS_UNROLL for (int c = 0; c < C; ++c) acc[c] = vf{};
+    ARTLAS_UNROLL
+    for (int c = 0; c < C; ++c) acc[c] = vf{};
     for (int64_t r = r0; r < r1; r += L) {
       vf t[C], sum = {};
       load_group(kernel + r * MP, t);
       const vf scale = per_lane(u + r) * per_lane(keep + r), lack = per_lane(deficit + r);
-      ARTLAS_UNROLL for (int c = 0; c < C; ++c) {
+      ARTLAS_UNROLL
+      for (int c = 0; c < C; ++c) {
         t[c] = t[c] * role[c] * scale + lack * extra[c];
         sum += t[c];
         acc[c] += t[c];
@@ -225,20 +253,26 @@ struct Forward {
                                      int64_t begin, int64_t end, vf out[H]) {
     constexpr int U = H <= 2 ? 4 : (H <= 4 ? 2 : 1);
     vf acc[U][H];
-    ARTLAS_UNROLL for (int s = 0; s < U; ++s) ARTLAS_UNROLL for (int h = 0; h < H; ++h) acc[s][h] = vf{};
+    ARTLAS_UNROLL
+    for (int s = 0; s < U; ++s) ARTLAS_UNROLL
+    for (int h = 0; h < H; ++h) acc[s][h] = vf{};
     int64_t j = begin;
-    for (; j + U <= end; j += U)
-      ARTLAS_UNROLL for (int s = 0; s < U; ++s) {
-        const float* row = coupling + (col[j + s] - first) * MP;
-        ARTLAS_UNROLL for (int h = 0; h < H; ++h) acc[s][h] += load(row + h * W);
-      }
+    for (; j + U <= end; j += U) ARTLAS_UNROLL
+    for (int s = 0; s < U; ++s) {
+      const float* row = coupling + (col[j + s] - first) * MP;
+      ARTLAS_UNROLL
+      for (int h = 0; h < H; ++h) acc[s][h] += load(row + h * W);
+    }
     for (; j < end; ++j) {
       const float* row = coupling + (col[j] - first) * MP;
-      ARTLAS_UNROLL for (int h = 0; h < H; ++h) acc[0][h] += load(row + h * W);
+      ARTLAS_UNROLL
+      for (int h = 0; h < H; ++h) acc[0][h] += load(row + h * W);
     }
-    ARTLAS_UNROLL for (int h = 0; h < H; ++h) {
+    ARTLAS_UNROLL
+    for (int h = 0; h < H; ++h) {
       out[h] = acc[0][h];
-      ARTLAS_UNROLL for (int s = 1; s < U; ++s) out[h] += acc[s][h];
+      ARTLAS_UNROLL
+      for (int s = 1; s < U; ++s) out[h] += acc[s][h];
     }
   }
 
@@ -261,7 +295,8 @@ struct Forward {
           }
         vf near[H];
         sum_rows(coupling, graph.col, graph.first, begin, end, near);
-        ARTLAS_UNROLL for (int h = 0; h < H; ++h) sum += near[h] * load(tile + i * MP + h * W);
+        ARTLAS_UNROLL
+        for (int h = 0; h < H; ++h) sum += near[h] * load(tile + i * MP + h * W);
       }
       total += hsum(sum);
     }

@@ -3,37 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
 
-from artlas.kernels import _art
+from artlas.kernels import _art  # type: ignore[attr-defined]
+from artlas.kernels.options import Mixing, Sinkhorn
 from artlas.kernels.structure import Structure
 
 
 def isa() -> str:
     """The instruction set in use: avx512, avx2 or base."""
     return _art.isa()
-
-
-class Sinkhorn(NamedTuple):
-    scale: float
-    clamp: float | None
-    steps: int
-
-    def problem(self, structure: Structure) -> Any:
-        clamp = math.inf if self.clamp is None else self.clamp
-        return _art.Problem(
-            structure.node_ptr,
-            structure.row_ptr,
-            structure.col,
-            structure.measure,
-            self.scale,
-            clamp,
-            self.steps,
-            torch.get_num_threads(),
-        )
 
 
 class _Energies(torch.autograd.Function):
@@ -53,9 +35,11 @@ class _Energies(torch.autograd.Function):
         saved = None
         if any(ctx.needs_input_grad):
             padded = _art.padded_roles(role_count)
-            saved = nodes.new_empty(structure.num_graphs, bases, 2, options.steps, padded)
+            saved = nodes.new_empty(structure.num_graphs, bases, 2, options["steps"], padded)
         found, residuals = _pair_outputs(nodes, roles, structure)
-        _art.energies(options.problem(structure), nodes, roles, relations, found, residuals, saved)
+        _art.energies(
+            _problem(structure, options), nodes, roles, relations, found, residuals, saved
+        )
         ctx.mark_non_differentiable(residuals)
         ctx.save_for_backward(nodes, roles, relations, found, saved)
         ctx.structure, ctx.options = structure, options
@@ -66,7 +50,7 @@ class _Energies(torch.autograd.Function):
         nodes, roles, relations, found, saved = ctx.saved_tensors
         grad = torch.where(found > 0, grad, 0.0)  # energies are clamped at zero
         grads = torch.empty_like(nodes), torch.empty_like(roles), torch.empty_like(relations)
-        problem = ctx.options.problem(ctx.structure)
+        problem = _problem(ctx.structure, ctx.options)
         _art.backward(problem, nodes, roles, relations, saved, grad.contiguous(), *grads)
         return *grads, None, None
 
@@ -90,17 +74,23 @@ class _NeighbourSum(torch.autograd.Function):
 
 
 def energies(
-    nodes: Tensor, roles: Tensor, relations: Tensor, structure: Structure, **options: Any
+    nodes: Tensor,
+    roles: Tensor,
+    relations: Tensor,
+    structure: Structure,
+    **options: Unpack[Sinkhorn],
 ) -> tuple[Tensor, Tensor]:
-    return _Energies.apply(nodes, roles, relations, structure, Sinkhorn(**options))
+    return _Energies.apply(nodes, roles, relations, structure, options)
 
 
 def couplings(
-    nodes: Tensor, roles: Tensor, relations: Tensor, structure: Structure, **options: Any
+    nodes: Tensor, roles: Tensor, structure: Structure, **options: Unpack[Sinkhorn]
 ) -> Tensor:
-    nodes, roles, relations = _plain(nodes, roles, relations)
-    out = nodes.new_empty(roles.shape[0], structure.num_nodes, roles.shape[1])
-    _art.couplings(Sinkhorn(**options).problem(structure), nodes, roles, relations, out)
+    nodes, roles = _plain(nodes, roles)
+    bases, role_count = roles.shape[:2]
+    out = nodes.new_empty(bases, structure.num_nodes, role_count)
+    unused = nodes.new_zeros(bases, role_count, role_count)
+    _art.couplings(_problem(structure, options), nodes, roles, unused, out)
     return out
 
 
@@ -109,13 +99,10 @@ def mixtures(
     roles: Tensor,
     relations: Tensor,
     structure: Structure,
-    *,
-    temperature: float,
-    top_k: int | None,
-    **options: Any,
+    **options: Unpack[Mixing],
 ) -> tuple[Tensor, Tensor, Tensor]:
     mixed = nodes.new_empty(structure.num_nodes, roles.shape[1])
-    found = _mix(nodes, roles, relations, structure, temperature, top_k, options, mixed=mixed)
+    found = _mix(nodes, roles, relations, structure, options, None, None, mixed)
     return *found, mixed
 
 
@@ -125,15 +112,11 @@ def transport_features(
     relations: Tensor,
     structure: Structure,
     x: Tensor,
-    *,
-    temperature: float,
-    top_k: int | None,
-    **options: Any,
+    **options: Unpack[Mixing],
 ) -> tuple[Tensor, Tensor, Tensor]:
     moved = nodes.new_empty(structure.num_graphs, roles.shape[1], x.shape[1])
-    found = _mix(
-        nodes, roles, relations, structure, temperature, top_k, options, x=x, moved=moved
-    )
+    x = x.detach().contiguous()
+    found = _mix(nodes, roles, relations, structure, options, x, moved, None)
     return *found, moved
 
 
@@ -141,15 +124,11 @@ def neighbour_sum(h: Tensor, structure: Structure) -> Tensor:
     return _NeighbourSum.apply(h, structure)
 
 
-def encode(encoder: Any, projection: Tensor, structure: Structure) -> Tensor:
-    """The encoder's forward pass and the projection [D, D] of its result, without gradients."""
-    packed = _packed(encoder, projection)
-    width = projection.shape[0]
-    out = projection.new_empty(structure.num_nodes, width)
+def encode(packed: tuple[Tensor, ...], width: int, structure: Structure) -> Tensor:
+    """Projected node embeddings [N, D] from packed weights, without gradients."""
+    out = packed[0].new_empty(structure.num_nodes, width)
     threads = torch.get_num_threads()
-    _art.encode(
-        structure.node_ptr, structure.row_ptr, structure.col, *packed, width, threads, out
-    )
+    _art.encode(structure.node_ptr, structure.row_ptr, structure.col, *packed, width, threads, out)
     return out
 
 
@@ -158,30 +137,31 @@ def _mix(
     roles: Tensor,
     relations: Tensor,
     structure: Structure,
-    temperature: float,
-    top_k: int | None,
-    options: dict[str, Any],
-    x: Tensor | None = None,
-    moved: Tensor | None = None,
-    mixed: Tensor | None = None,
+    options: Mixing,
+    x: Tensor | None,
+    moved: Tensor | None,
+    mixed: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    nodes, roles, relations = _plain(nodes, roles, relations)
+    """Energies and residuals; what is mixed goes to ``moved`` (features) or ``mixed``."""
+    sides = _plain(nodes, roles, relations)
     found, residuals = _pair_outputs(nodes, roles, structure)
-    bases = roles.shape[0]
-    _art.mixtures(
-        Sinkhorn(**options).problem(structure),
-        nodes,
-        roles,
-        relations,
-        temperature,
-        bases if top_k is None else top_k,
-        None if x is None else x.detach().contiguous(),
-        found,
-        residuals,
-        moved,
-        mixed,
-    )
+    top = roles.shape[0] if options["top_k"] is None else options["top_k"]
+    problem = _problem(structure, options)
+    _art.mixtures(problem, *sides, options["temperature"], top, x, found, residuals, moved, mixed)
     return found, residuals
+
+
+def _problem(structure: Structure, options: Sinkhorn) -> Any:
+    return _art.Problem(
+        structure.node_ptr,
+        structure.row_ptr,
+        structure.col,
+        structure.measure,
+        options["scale"],
+        math.inf if options["clamp"] is None else options["clamp"],
+        options["steps"],
+        torch.get_num_threads(),
+    )
 
 
 def _plain(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -193,7 +173,7 @@ def _pair_outputs(nodes: Tensor, roles: Tensor, structure: Structure) -> tuple[T
     return nodes.new_empty(shape), nodes.new_empty(shape)
 
 
-def _packed(encoder: Any, projection: Tensor) -> tuple[Tensor, ...]:
+def pack_encoder(encoder: Any, projection: Tensor) -> tuple[Tensor, ...]:
     """Weights as the kernel reads them: input-major, padded with zeros to a width of 32."""
     width = projection.shape[0]
     padded = -(-width // 32) * 32
@@ -203,32 +183,18 @@ def _packed(encoder: Any, projection: Tensor) -> tuple[Tensor, ...]:
         out[tuple(slice(n) for n in t.shape)] = t
         return out
 
-    layers = encoder.layers
+    weights, vectors = [], []
+    for layer in encoder.layers:
+        weights.append(
+            torch.stack([grow(m.weight.T).flatten() for m in (layer.inner, layer.outer)])
+        )
+        parts = layer.inner.bias, layer.outer.bias, layer.norm.weight, layer.norm.bias
+        vectors.append(torch.stack([grow(part) for part in parts]))
     return (
         grow(encoder.lift.weight[:, 0]),
         grow(encoder.lift.bias),
-        torch.stack(
-            [
-                torch.stack([grow(lin.weight.T).flatten() for lin in (layer.inner, layer.outer)])
-                for layer in layers
-            ]
-        ),
-        torch.stack(
-            [
-                torch.stack(
-                    [
-                        grow(v)
-                        for v in (
-                            layer.inner.bias,
-                            layer.outer.bias,
-                            layer.norm.weight,
-                            layer.norm.bias,
-                        )
-                    ]
-                )
-                for layer in layers
-            ]
-        ),
-        torch.cat([1 + layer.epsilon for layer in layers]),
+        torch.stack(weights),
+        torch.stack(vectors),
+        torch.cat([1 + layer.epsilon for layer in encoder.layers]),
         grow(projection.T),
     )

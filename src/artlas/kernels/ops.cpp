@@ -36,11 +36,16 @@ static const Ops* table() {
 
 const Ops* ops(int64_t padded_roles) {
   switch (padded_roles) {
-    case 16: return table<16>();
-    case 32: return table<32>();
-    case 64: return table<64>();
-    case 128: return table<128>();
-    default: return nullptr;
+    case 16:
+      return table<16>();
+    case 32:
+      return table<32>();
+    case 64:
+      return table<64>();
+    case 128:
+      return table<128>();
+    default:
+      return nullptr;
   }
 }
 

@@ -20,11 +20,11 @@ struct GraphView {
 };
 
 struct LogitView {
-  const float* q;          // [n, D] projected node embeddings
-  const float* roles_t;    // [D, MP] projected role embeddings times the logit scale, transposed
-  const float* pad;        // [MP] 1 for padding roles, else 0
+  const float* q;        // [n, D] projected node embeddings
+  const float* roles_t;  // [D, MP] projected role embeddings times the logit scale, transposed
+  const float* pad;      // [MP] 1 for padding roles, else 0
   int64_t n, dim, roles;
-  float clamp;             // on |logit|; infinity for none
+  float clamp;  // on |logit|; infinity for none
 };
 
 struct Ops {
@@ -41,8 +41,8 @@ struct Ops {
   void (*sweep)(const float* kernel, const float* mu, const float* v, int64_t r0, int64_t r1,
                 float* u, float* colsum);
   // up to `steps` such iterations of a graph that is one chunk, v = nu / colsum between them; every
-  // v goes to saved_v (may be null). Ends early when v repeats to the bit (*fixed), or when an entry
-  // leaves [1/limit, limit]. Returns the number of iterations done.
+  // v goes to saved_v (may be null). Ends early when v repeats to the bit (*fixed), or when an
+  // entry leaves [1/limit, limit]. Returns the number of iterations done.
   int64_t (*sweeps)(const float* kernel, const float* mu, const float* nu, int64_t n, int64_t steps,
                     float limit, float* v, float* u, float* saved_v, bool* fixed);
   // rounding, rows: row sums r of T = u K v; keep = min(1, mu / r); deficit = max(mu - r, 0);
@@ -73,7 +73,8 @@ struct Ops {
   // grad <- factor * grad @ relation (rows in place)
   void (*times_relation)(const float* relation, int64_t roles, float factor, int64_t n,
                          float* grad);
-  // gradient of the rounding: grad is dE/dT' on entry, T o dE/dT on return; row and column sums of it
+  // gradient of the rounding: grad is dE/dT' on entry, T o dE/dT on return; row and column sums of
+  // it
   void (*round_backward)(const float* coupling, const float* mu, const float* row_sum,
                          const float* keep, const float* deficit, const float* column_deficit,
                          float deficit_total, int64_t n, int64_t roles, float* grad, float* df,
@@ -111,10 +112,10 @@ struct EncoderOps {
 };
 
 // One table per instruction set; nullptr where the padded number of roles is not built.
-#define ARTLAS_DECLARE_TABLES(isa)           \
-  namespace isa {                            \
-  const Ops* ops(int64_t padded_roles);      \
-  const EncoderOps* encoder_ops();           \
+#define ARTLAS_DECLARE_TABLES(isa)      \
+  namespace isa {                       \
+  const Ops* ops(int64_t padded_roles); \
+  const EncoderOps* encoder_ops();      \
   }
 ARTLAS_DECLARE_TABLES(isa_base)
 ARTLAS_DECLARE_TABLES(isa_avx2)

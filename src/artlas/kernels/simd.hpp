@@ -78,7 +78,7 @@ ARTLAS_INLINE vf all_lanes(vf x) {
 }
 ARTLAS_INLINE vf reciprocal(vf x) {
   const vf r = _mm512_rcp14_ps(x);
-  return r * (2.0f - x * r);
+  return r + r * (1.0f - x * r);  // both fused, so that the correction is rounded once
 }
 // rows of lanes become columns of lanes: out[j].lane[i] = in[i].lane[j]
 ARTLAS_INLINE void transpose_lanes(vf x[L]) {
@@ -130,7 +130,8 @@ ARTLAS_INLINE void transpose_lanes(vf x[L]) {
 }
 ARTLAS_INLINE vf round_even(vf x) { return _mm256_round_ps(x, 0x08); }
 ARTLAS_INLINE vf times_power_of_two(vf x, vf n) {
-  const __m256i e = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23);
+  const __m256i e =
+      _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23);
   return x * (vf)_mm256_castsi256_ps(e);
 }
 
@@ -141,9 +142,7 @@ ARTLAS_INLINE vf vmax(vf a, vf b) { return a > b ? a : b; }
 ARTLAS_INLINE vf vmin(vf a, vf b) { return a < b ? a : b; }
 ARTLAS_INLINE v4 sum_over_lanes(vf x) { return x; }
 ARTLAS_INLINE float hsum(vf x) { return (x[0] + x[1]) + (x[2] + x[3]); }
-ARTLAS_INLINE float hmax(vf x) {
-  return std::fmax(std::fmax(x[0], x[1]), std::fmax(x[2], x[3]));
-}
+ARTLAS_INLINE float hmax(vf x) { return std::fmax(std::fmax(x[0], x[1]), std::fmax(x[2], x[3])); }
 ARTLAS_INLINE vf four(const float* p) { return load(p); }
 ARTLAS_INLINE vf per_lane(const float* p) { return splat(p[0]); }
 ARTLAS_INLINE void store_per_lane(float* p, vf x) { p[0] = x[0]; }

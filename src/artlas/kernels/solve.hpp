@@ -1,4 +1,5 @@
-// One graph against one base, by a team of threads that share the scratch: Sinkhorn, rounding, energy.
+// One graph against one base, by a team of threads that share the scratch: Sinkhorn, rounding,
+// energy.
 //
 // Rows are worked on in fixed chunks, chunk c always by thread c mod size, and partial results are
 // added in the order of the chunks: the bits do not depend on the number of threads.
@@ -9,45 +10,54 @@
 namespace artlas {
 
 struct Saved {
-  float* v;      // [steps, MP] scaling of every iteration, relative to its reference
-  float* g;      // [steps, MP] reference potential of every iteration
+  float* v;  // [steps, MP] scaling of every iteration, relative to its reference
+  float* g;  // [steps, MP] reference potential of every iteration
 };
 
 class Solver {
  public:
   Solver(const Batch& batch, const Space& space, Team& team, int rank)
-      : b_(batch), s_(space), team_(team), rank_(rank), mp_(batch.mp), nu_(1.0f / float(batch.roles)),
-        v_(mp_), g_(mp_), column_(mp_), spread_(mp_), sums_(mp_) {}
+      : batch(batch),
+        space(space),
+        team(team),
+        rank(rank),
+        mp(batch.mp),
+        nu(1.0f / float(batch.roles)),
+        v(mp),
+        reference(mp),
+        column(mp),
+        spread(mp),
+        sums_(mp) {}
 
   // Scratch that depends on the graph alone: the padded measure, where each row's larger
   // neighbours begin, and chi(A).
   void open(int64_t g) {
-    g_index_ = g;
-    graph_ = b_.graph(g);
-    chunks_ = (graph_.n + CHUNK - 1) / CHUNK;
-    const float* mu = b_.mu + graph_.first;
+    index = g;
+    graph = batch.graph(g);
+    chunks = (graph.n + CHUNK - 1) / CHUNK;
+    const float* mu = batch.mu + graph.first;
     each_chunk([&](int64_t c, int64_t r0, int64_t r1) {
       double total = 0;
       for (int64_t i = r0; i < r1; ++i) {
-        s_.mu[i] = mu[i];
-        const int64_t begin = graph_.row_ptr[i], end = graph_.row_ptr[i + 1];
+        space.mu[i] = mu[i];
+        const int64_t begin = graph.row_ptr[i], end = graph.row_ptr[i + 1];
         uint32_t smaller = 0;
         double near = 0;
         for (int64_t j = begin; j < end; ++j) {
-          const int64_t other = graph_.col[j] - graph_.first;
+          const int64_t other = graph.col[j] - graph.first;
           smaller += other < i;
           near += mu[other];
         }
-        s_.upper[i] = smaller;
+        space.upper[i] = smaller;
         total += near * mu[i];
       }
-      for (int64_t i = r1; i < round_up(r1, ROW_ALIGN); ++i) s_.mu[i] = 0;
-      s_.sums[c] = total;
+      for (int64_t i = r1; i < round_up(r1, ROW_ALIGN); ++i) space.mu[i] = 0;
+      space.sums[c] = total;
     });
-    team_.wait();
-    graph_energy_ = 0;
-    for (int64_t c = 0; c < chunks_; ++c) graph_energy_ += s_.sums[c];
-    team_.wait();
+    team.wait();
+    graph_energy = 0;
+    for (int64_t c = 0; c < chunks; ++c) graph_energy += space.sums[c];
+    team.wait();
   }
 
   // Couplings of base k into the scratch kernel (row-major); energy and residual are returned.
@@ -59,90 +69,113 @@ class Solver {
 
   // Sinkhorn: leaves the kernel of the last reference, u and v.
   void iterate(int64_t k, const Saved* saved) {
-    const LogitView in = b_.logits(g_index_, k);
-    std::copy_n(b_.no_potential.data(), mp_, g_.data());
-    const bool hard = fill(in) < HARD;
-    for (int64_t a = 0; a < mp_; ++a) v_[a] = a < b_.roles ? 1.0f : 0.0f;
+    const LogitView in = batch.logits(index, k);
+    std::copy_n(batch.no_potential.data(), mp, reference.data());
+    for (int64_t a = 0; a < mp; ++a) v[a] = a < batch.roles ? 1.0f : 0.0f;
+    const bool hard = fill(in, chunks > 1) < HARD;
+    swept_ = swept_ && !hard;
     int64_t step = 0;
     if (hard) {
       first_potential(in);
       keep_step(saved, step++);
-      if (b_.steps == 1) first_scaling();
+      if (batch.steps == 1) first_scaling();
     }
     const float limit = hard ? std::exp(ABSORB) : std::numeric_limits<float>::infinity();
-    while (step < b_.steps) {
+    while (step < batch.steps) {
       bool fixed = false;
-      const int64_t done = chunks_ == 1 ? sweep_alone(limit, step, saved, &fixed)
-                                        : sweep_chunks(limit, step, saved, &fixed);
+      const int64_t done = chunks == 1 ? sweep_alone(limit, step, saved, &fixed)
+                                       : sweep_chunks(limit, step, saved, &fixed);
       step += done;
-      sweeps_ += done;
+      sweeps += done;
       // v repeats to the bit: so would every later iteration
       if (fixed) break;
-      if (step < b_.steps) {
-        for (int64_t a = 0; a < b_.roles; ++a) g_[a] += std::log(v_[a]), v_[a] = 1.0f;
+      if (step < batch.steps) {
+        for (int64_t a = 0; a < batch.roles; ++a) reference[a] += std::log(v[a]), v[a] = 1.0f;
         fill(in);
       }
     }
-    for (; step < b_.steps; ++step) keep_step(saved, step);
+    for (; step < batch.steps; ++step) keep_step(saved, step);
   }
 
-  // Rounding onto the transport polytope: leaves T', row-major, in the kernel. Returns the residual.
+  // Rounding onto the transport polytope: leaves T', row-major, in the kernel. Returns the
+  // residual.
   float round() {
     round_rows();
     each_chunk([&](int64_t c, int64_t r0, int64_t r1) {
-      scalar(c) = b_.ops->round_emit(s_.kernel.data(), s_.mu.data(), s_.u.data(), v_.data(),
-                                     s_.keep.data(), s_.deficit.data(), spread_.data(), r0, r1,
-                                     s_.kernel.data(), partial(c));
+      scalar(c) = batch.ops->round_emit(space.kernel.data(), space.mu.data(), space.u.data(),
+                                        v.data(), space.keep.data(), space.deficit.data(),
+                                        spread.data(), r0, r1, space.kernel.data(), partial(c));
     });
     reduce_columns();
     float worst = 0;
-    for (int64_t c = 0; c < chunks_; ++c) worst = std::max(worst, last_scalar(c));
-    for (int64_t a = 0; a < b_.roles; ++a) worst = std::max(worst, std::fabs(column_[a] - nu_));
+    for (int64_t c = 0; c < chunks; ++c) worst = std::max(worst, last_scalar(c));
+    for (int64_t a = 0; a < batch.roles; ++a) worst = std::max(worst, std::fabs(column[a] - nu));
     return worst;
   }
 
   // Row side of the rounding; leaves keep, deficit, row_sum, the column deficits and their spread.
   void round_rows() {
     each_chunk([&](int64_t c, int64_t r0, int64_t r1) {
-      scalar(c) = b_.ops->round_rows(s_.kernel.data(), s_.mu.data(), s_.u.data(), v_.data(), r0, r1,
-                                     s_.row_sum.data(), s_.keep.data(), s_.deficit.data(), partial(c));
+      scalar(c) = batch.ops->round_rows(space.kernel.data(), space.mu.data(), space.u.data(),
+                                        v.data(), r0, r1, space.row_sum.data(), space.keep.data(),
+                                        space.deficit.data(), partial(c));
     });
     reduce_columns();
     double total = 0;
-    for (int64_t c = 0; c < chunks_; ++c) total += last_scalar(c);
-    deficit_total_ = float(total);
-    const float inverse = 1.0f / std::max(deficit_total_, DEFICIT_FLOOR);
-    for (int64_t a = 0; a < mp_; ++a) {
-      column_[a] = a < b_.roles ? std::max(0.0f, nu_ - column_[a] * v_[a]) : 0.0f;
-      spread_[a] = column_[a] * inverse;
+    for (int64_t c = 0; c < chunks; ++c) total += last_scalar(c);
+    deficit_total = float(total);
+    const float inverse = 1.0f / std::max(deficit_total, DEFICIT_FLOOR);
+    for (int64_t a = 0; a < mp; ++a) {
+      column[a] = a < batch.roles ? std::max(0.0f, nu - column[a] * v[a]) : 0.0f;
+      spread[a] = column[a] * inverse;
     }
   }
 
   double energy(int64_t k) {
-    const float* relation = b_.relations.data() + k * mp_ * mp_;
+    const float* relation = batch.relations.data() + k * mp * mp;
     each_chunk([&](int64_t c, int64_t r0, int64_t r1) {
-      s_.sums[c] = b_.ops->cross(graph_, s_.upper.data(), s_.kernel.data(), relation, b_.roles, r0, r1);
+      space.sums[c] = batch.ops->cross(graph, space.upper.data(), space.kernel.data(), relation,
+                                       batch.roles, r0, r1);
     });
-    team_.wait();
+    team.wait();
     double half = 0;
-    for (int64_t c = 0; c < chunks_; ++c) half += s_.sums[c];
-    team_.wait();  // nobody may overwrite the couplings or the sums before all have read them
-    return std::max(0.0, graph_energy_ + b_.base_energy[k] - 4.0 * half);
+    for (int64_t c = 0; c < chunks; ++c) half += space.sums[c];
+    team.wait();  // nobody may overwrite the couplings or the sums before all have read them
+    return std::max(0.0, graph_energy + batch.base_energy[k] - 4.0 * half);
   }
 
   template <typename Work>
   void each_chunk(Work work) {
-    for (int64_t c = rank_; c < chunks_; c += team_.size())
-      work(c, c * CHUNK, std::min(graph_.n, (c + 1) * CHUNK));
+    for (int64_t c = rank; c < chunks; c += team.size())
+      work(c, c * CHUNK, std::min(graph.n, (c + 1) * CHUNK));
   }
 
-  float fill(const LogitView& in) {
+  // With `sweep`, the first iteration's sums are taken while the rows are still in the cache: for a
+  // graph beyond it, every pass over the kernel counts.
+  float fill(const LogitView& in, bool sweep = false) {
+    constexpr int64_t HOT = 64;
     each_chunk([&](int64_t c, int64_t r0, int64_t r1) {
-      scalar(c) = b_.ops->fill(in, g_.data(), r0, r1, s_.kernel.data(), s_.row_max.data());
+      if (!sweep) {
+        scalar(c) = batch.ops->fill(in, reference.data(), r0, r1, space.kernel.data(),
+                                    space.row_max.data());
+        return;
+      }
+      float least = 1;
+      std::fill_n(partial(c), mp, 0.0f);
+      for (int64_t r = r0; r < r1; r += HOT) {
+        const int64_t end = std::min(r1, r + HOT);
+        least = std::min(least, batch.ops->fill(in, reference.data(), r, end, space.kernel.data(),
+                                                space.row_max.data()));
+        batch.ops->sweep(space.kernel.data(), space.mu.data(), v.data(), r, end, space.u.data(),
+                         column.data());
+        for (int64_t a = 0; a < mp; ++a) partial(c)[a] += column[a];
+      }
+      scalar(c) = least;
     });
+    swept_ = sweep;
     flip();
     float least = 1;
-    for (int64_t c = 0; c < chunks_; ++c) least = std::min(least, last_scalar(c));
+    for (int64_t c = 0; c < chunks; ++c) least = std::min(least, last_scalar(c));
     return least;
   }
 
@@ -150,96 +183,109 @@ class Solver {
   // kernel's reference, so that the scalings that follow stay small.
   void first_potential(const LogitView& in) {
     each_chunk([&](int64_t c, int64_t r0, int64_t r1) {
-      b_.ops->log_iteration(in, s_.mu.data(), r0, r1, s_.f.data(), partial(c), partial(c) + mp_);
+      batch.ops->log_iteration(in, space.mu.data(), r0, r1, space.f.data(), partial(c),
+                               partial(c) + mp);
     });
     flip();
-    for (int64_t a = 0; a < b_.roles; ++a) {
+    for (int64_t a = 0; a < batch.roles; ++a) {
       double top = -std::numeric_limits<double>::infinity(), sum = 0;
-      for (int64_t c = 0; c < chunks_; ++c) top = std::max(top, double(last_partial(c)[a]));
-      for (int64_t c = 0; c < chunks_; ++c)
-        sum += last_partial(c)[mp_ + a] * std::exp(last_partial(c)[a] - top);
-      g_[a] = float(std::log(double(nu_)) - top - std::log(sum));
+      for (int64_t c = 0; c < chunks; ++c) top = std::max(top, double(last_partial(c)[a]));
+      for (int64_t c = 0; c < chunks; ++c)
+        sum += last_partial(c)[mp + a] * std::exp(last_partial(c)[a] - top);
+      reference[a] = float(std::log(double(nu)) - top - std::log(sum));
     }
     fill(in);
   }
   // u of that first iteration in the new reference: exp(f + row maximum)
   void first_scaling() {
     each_chunk([&](int64_t, int64_t r0, int64_t r1) {
-      for (int64_t i = r0; i < r1; ++i) s_.u[i] = std::exp(s_.f[i] + s_.row_max[i]);
-      for (int64_t i = r1; i < round_up(r1, ROW_ALIGN); ++i) s_.u[i] = 0;
+      for (int64_t i = r0; i < r1; ++i) space.u[i] = std::exp(space.f[i] + space.row_max[i]);
+      for (int64_t i = r1; i < round_up(r1, ROW_ALIGN); ++i) space.u[i] = 0;
     });
   }
 
-  const Batch& b_;
-  const Space& s_;
-  Team& team_;
-  const int rank_;
-  const int64_t mp_;
-  const float nu_;
-  Buffer<float> v_, g_, column_, spread_;
-  GraphView graph_{};
-  int64_t g_index_ = 0, chunks_ = 0;
-  double graph_energy_ = 0;
-  float deficit_total_ = 0;
-  int64_t sweeps_ = 0;
+  const Batch& batch;
+  const Space& space;
+  Team& team;
+  const int rank;
+  const int64_t mp;
+  const float nu;
+  Buffer<float> v, reference, column, spread;
+  GraphView graph{};
+  int64_t index = 0, chunks = 0;
+  double graph_energy = 0;
+  float deficit_total = 0;
+  int64_t sweeps = 0;
 
  private:
   // Iterations until all are done, v is fixed, or a scaling passes the limit; how many were done.
   int64_t sweep_alone(float limit, int64_t step, const Saved* saved, bool* fixed) {
-    const int64_t done = b_.ops->sweeps(s_.kernel.data(), s_.mu.data(), b_.nu.data(), graph_.n,
-                                        b_.steps - step, limit, v_.data(), s_.u.data(),
-                                        saved ? saved->v + step * mp_ : nullptr, fixed);
+    const int64_t done = batch.ops->sweeps(
+        space.kernel.data(), space.mu.data(), batch.nu.data(), graph.n, batch.steps - step, limit,
+        v.data(), space.u.data(), saved ? saved->v + step * mp : nullptr, fixed);
     if (saved)
-      for (int64_t s = step; s < step + done; ++s) std::copy_n(g_.data(), mp_, saved->g + s * mp_);
+      for (int64_t s = step; s < step + done; ++s)
+        std::copy_n(reference.data(), mp, saved->g + s * mp);
     return done;
   }
   int64_t sweep_chunks(float limit, int64_t step, const Saved* saved, bool* fixed) {
-    for (int64_t s = step; s < b_.steps;) {
-      each_chunk([&](int64_t c, int64_t r0, int64_t r1) {
-        b_.ops->sweep(s_.kernel.data(), s_.mu.data(), v_.data(), r0, r1, s_.u.data(), partial(c));
-      });
-      reduce_columns();
+    for (int64_t s = step; s < batch.steps;) {
+      if (!swept_) {
+        each_chunk([&](int64_t c, int64_t r0, int64_t r1) {
+          batch.ops->sweep(space.kernel.data(), space.mu.data(), v.data(), r0, r1, space.u.data(),
+                           partial(c));
+        });
+        flip();
+      }
+      swept_ = false;
+      sum_columns();
       bool moved = false, far = false;
-      for (int64_t a = 0; a < b_.roles; ++a) {
-        const float next = nu_ / column_[a];
-        moved |= next != v_[a];
+      for (int64_t a = 0; a < batch.roles; ++a) {
+        const float next = nu / column[a];
+        moved |= next != v[a];
         far |= next > limit || next * limit < 1.0f;
-        v_[a] = next;
+        v[a] = next;
       }
       keep_step(saved, s++);
       if (*fixed = !moved; *fixed || far) return s - step;
     }
-    return b_.steps - step;
+    return batch.steps - step;
   }
 
   void keep_step(const Saved* saved, int64_t step) {
-    if (!saved || rank_ != 0) return;
-    std::copy_n(v_.data(), mp_, saved->v + step * mp_);
-    std::copy_n(g_.data(), mp_, saved->g + step * mp_);
+    if (!saved || rank != 0) return;
+    std::copy_n(v.data(), mp, saved->v + step * mp);
+    std::copy_n(reference.data(), mp, saved->g + step * mp);
   }
 
   // Two sets of partial results in turn: one may be read while the next is written.
-  float* partial(int64_t c) const { return s_.partial.data() + (turn_ * s_.chunks + c) * 2 * mp_; }
-  float* last_partial(int64_t c) const {
-    return s_.partial.data() + ((1 - turn_) * s_.chunks + c) * 2 * mp_;
+  float* partial(int64_t c) const {
+    return space.partial.data() + (turn_ * space.chunks + c) * 2 * mp;
   }
-  float& scalar(int64_t c) const { return s_.scalars[turn_ * s_.chunks + c]; }
-  float last_scalar(int64_t c) const { return s_.scalars[(1 - turn_) * s_.chunks + c]; }
+  float* last_partial(int64_t c) const {
+    return space.partial.data() + ((1 - turn_) * space.chunks + c) * 2 * mp;
+  }
+  float& scalar(int64_t c) const { return space.scalars[turn_ * space.chunks + c]; }
+  float last_scalar(int64_t c) const { return space.scalars[(1 - turn_) * space.chunks + c]; }
   void flip() {
-    team_.wait();
+    team.wait();
     turn_ = 1 - turn_;
   }
   void reduce_columns() {
     flip();
-    std::fill_n(sums_.data(), mp_, 0.0);
-    for (int64_t c = 0; c < chunks_; ++c) {
+    sum_columns();
+  }
+  void sum_columns() {
+    std::fill_n(sums_.data(), mp, 0.0);
+    for (int64_t c = 0; c < chunks; ++c) {
       const float* part = last_partial(c);
-      for (int64_t a = 0; a < mp_; ++a) sums_[a] += part[a];
+      for (int64_t a = 0; a < mp; ++a) sums_[a] += part[a];
     }
-    for (int64_t a = 0; a < mp_; ++a) column_[a] = float(sums_[a]);
+    for (int64_t a = 0; a < mp; ++a) column[a] = float(sums_[a]);
   }
   Buffer<double> sums_;
   int turn_ = 0;
+  bool swept_ = false;  // the partial sums hold the next iteration's already
 };
 
 }  // namespace artlas

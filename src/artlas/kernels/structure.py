@@ -9,6 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+CSR_DEVICES = ("cpu", "cuda")  # where torch multiplies sparse_csr matrices
 _WASTE = 1.25  # padded rows per real row that a chunk may have
 _SMALL = 256  # padded rows below which a chunk is too small for its padding to matter
 
@@ -44,7 +45,7 @@ class Adjacency:
 
     def multiply(self, x: Tensor, out: Tensor) -> Tensor:
         """out = A x; out must not share memory with x."""
-        if x.device.type in ("cpu", "cuda"):
+        if x.device.type in CSR_DEVICES:
             return torch.addmm(out, self.matrix, x, beta=0, out=out)
         return out.zero_().index_add_(0, self.source, x.index_select(0, self.col.long()))
 
@@ -115,8 +116,8 @@ class Structure:
         dtype = self.dtype if dtype is None else dtype
         if device == self.device and dtype == self.dtype:
             return self
-        index = (t.to(device) for t in (self.node_ptr, self.row_ptr, self.col))
-        return Structure(*index, self.measure.to(device, dtype))
+        node_ptr, row_ptr, col = (t.to(device) for t in (self.node_ptr, self.row_ptr, self.col))
+        return Structure(node_ptr, row_ptr, col, self.measure.to(device, dtype))
 
     @cached_property
     def sizes(self) -> list[int]:

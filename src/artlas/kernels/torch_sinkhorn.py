@@ -20,14 +20,14 @@ from artlas.kernels.structure import Chunk, wide
 HARD = 40.0  # a pair with a wider row of logits is solved in the log domain
 TINY = 1e-8  # least denominator of the rounding
 
-State = tuple[Tensor | None, Tensor | None, Tensor | None]  # hard, v, g: see Block
+State = tuple[Tensor | None, Tensor, Tensor | None]  # see Block
 
 
 class Block:
-    """The couplings of one chunk of graphs with some bases, pair by pair in the cheapest safe form.
+    """The couplings of a chunk of graphs with some bases, each pair in the cheapest safe form.
 
-    ``state`` is (hard, v, g): which pairs are hard (None if none is), the scalings v_0 .. v_S of
-    the easy ones, log scalings of the hard ones; couplings and gradients follow from it.
+    ``state`` is (hard, v, g): the mask of the hard pairs (None if there is none), the scalings
+    v_0 .. v_S of the others, log scalings of the hard ones. Couplings and gradients follow from it.
     """
 
     def __init__(
@@ -41,61 +41,59 @@ class Block:
     ) -> None:
         """rows [b * n, D] of the chunk against roles [k, M, D]; ``state`` of an earlier solve."""
         self.shape = len(roles), len(chunk.graphs)
-        self.mu = chunk.measure.repeat(len(roles), 1).unsqueeze(-1)  # [P, n, 1]
+        self.mu = mu = chunk.measure.repeat(len(roles), 1).unsqueeze(-1)  # [P, n, 1]
         logits = torch.bmm(rows.expand(len(roles), -1, -1), scale * roles.transpose(1, 2))
         logits = logits.view(-1, chunk.size, roles.shape[1])
         self.inside: Tensor | None = None
         if clamp is not None:
             self.inside = logits.abs() <= clamp if state is not None else None
             logits.clamp_(-clamp, clamp)
-        hard = _hard(logits, clamp) if state is None else state[0]
-        self.state: State = (hard, None, None) if state is None else state
-        self.hard_part: _LogDomain | None = None
+        hard, v, g = state if state is not None else (_hard(logits, clamp), None, None)
+        self.hard = hard
+        self.parts: list[tuple[Tensor | None, _Solver]]
         if hard is None:
-            self.easy_part = _Scaling(logits, self.mu)
+            self.parts = [(None, _Scaling(logits, mu, v))]
         else:
-            self.easy_part = _Scaling(logits[~hard], self.mu[~hard])
-            self.hard_part = _LogDomain(logits[hard], self.mu[hard])
+            easy = ~hard
+            self.parts = [
+                (easy, _Scaling(logits[easy], mu[easy], v)),
+                (hard, _LogDomain(logits[hard], mu[hard], g)),
+            ]
+
+    @property
+    def state(self) -> State:
+        v, *g = (part.scalings for _, part in self.parts)
+        return self.hard, v, g[0] if g else None
+
+    @property
+    def last(self) -> State:
+        """The state without what ``coupling`` does not need."""
+        v, *g = (part.scalings[-2:].clone() for _, part in self.parts)
+        return self.hard, v, g[0] if g else None
 
     def paired(self, x: Tensor) -> Tensor:
         """[P, ...] as [bases, graphs, ...]."""
         return x.view(*self.shape, *x.shape[1:])
 
-    def last(self) -> State:
-        """The part of the state that ``coupling`` needs."""
-        hard, v, g = self.state
-        return hard, None if v is None else v[-2:].clone(), None if g is None else g[-2:].clone()
-
     def solve(self, steps: int) -> Tensor:
-        """T [P, n, M] after ``steps`` iterations; the scalings go to ``state``."""
-        T, v = self.easy_part.solve(steps)
-        if self.hard_part is None:
-            self.state = None, v, None
-            return T
-        T_hard, g = self.hard_part.solve(steps)
-        self.state = self.state[0], v, g
-        return self._merge(T, T_hard)
+        """T [P, n, M] after ``steps`` iterations."""
+        return self._merge([part.solve(steps) for _, part in self.parts])
 
     def coupling(self) -> Tensor:
         """T again, from the state."""
-        _, v, g = self.state
-        T = self.easy_part.coupling(v)
-        return T if self.hard_part is None else self._merge(T, self.hard_part.coupling(g))
+        return self._merge([part.coupling() for _, part in self.parts])
 
     def pull_back(self, W: Tensor) -> Tensor:
         """dl from W = dT o T, which it may overwrite."""
-        hard, v, g = self.state
-        if self.hard_part is None:
-            dl = self.easy_part.pull_back(v, W)
-        else:
-            easy = self.easy_part.pull_back(v, W[~hard])
-            dl = self._merge(easy, self.hard_part.pull_back(g, W[hard]))
+        dl = self._merge([part.pull_back(W if m is None else W[m]) for m, part in self.parts])
         return dl if self.inside is None else dl.mul_(self.inside)
 
-    def _merge(self, easy: Tensor, hard: Tensor) -> Tensor:
-        mask = self.state[0]
-        out = easy.new_empty(len(mask), *easy.shape[1:])
-        out[~mask], out[mask] = easy, hard.to(easy.dtype)
+    def _merge(self, values: list[Tensor]) -> Tensor:
+        if self.hard is None:
+            return values[0]
+        out = values[0].new_empty(len(self.hard), *values[0].shape[1:])
+        for (mask, _), value in zip(self.parts, values, strict=True):
+            out[mask] = value.to(out.dtype)
         return out
 
 
@@ -107,7 +105,22 @@ def _hard(pairs: Tensor, clamp: float | None) -> Tensor | None:
     return hard if bool(hard.any()) else None
 
 
-class _Scaling:
+class _Solver:
+    """Sinkhorn for some pairs; ``scalings`` [S + 1, P, 1, M] holds what its iterations left."""
+
+    scalings: Tensor
+
+    def solve(self, steps: int) -> Tensor:
+        raise NotImplementedError
+
+    def coupling(self) -> Tensor:
+        raise NotImplementedError
+
+    def pull_back(self, W: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+class _Scaling(_Solver):
     """Sinkhorn on E = exp(l - row maximum).
 
     Products are row vector times matrix, with E or its stored transpose: on the CPU several times
@@ -115,88 +128,91 @@ class _Scaling:
     iterations do not move away from the limit, whose log v fits in +-HARD / 2): float32 holds it.
     """
 
-    def __init__(self, logits: Tensor, mu: Tensor) -> None:
-        self.E = (logits - logits.amax(-1, keepdim=True)).exp_()  # [P, n, M]
+    def __init__(self, logits: Tensor, mu: Tensor, v: Tensor | None) -> None:
+        self.scalings = logits.new_empty(0) if v is None else v
+        self.E = logits.sub_(logits.amax(-1, keepdim=True)).exp_()  # [P, n, M], in place
         self.Et = self.E.transpose(1, 2).contiguous()
         self.mu = mu.transpose(1, 2)  # [P, 1, n]
         self.nu = 1 / logits.shape[-1]
 
-    def solve(self, steps: int) -> tuple[Tensor, Tensor]:
+    def solve(self, steps: int) -> Tensor:
         P, _, M = self.E.shape
-        v = self.E.new_ones(steps + 1, P, 1, M)
-        for s in range(steps - 1):
-            u = self.mu / torch.bmm(v[s], self.Et)
-            torch.bmm(u, self.E, out=v[s + 1]).reciprocal_().mul_(self.nu)
-        u = self.mu / torch.bmm(v[-2], self.Et)
+        self.scalings = v = self.E.new_ones(steps + 1, P, 1, M)
+        nu = self.E.new_tensor(self.nu)
+        now = v[0]
+        for after in v[1:-1].unbind():
+            u = self.mu / torch.bmm(now, self.Et)
+            now = torch.div(nu, torch.bmm(u, self.E), out=after)
+        u = self.mu / torch.bmm(now, self.Et)
         T = self.E * u.transpose(1, 2)
-        torch.sum(T, -2, keepdim=True, out=v[-1]).reciprocal_().mul_(self.nu)  # pairwise, so exact
-        return T.mul_(v[-1]), v
+        torch.div(nu, T.sum(-2, keepdim=True), out=v[-1])  # a more accurate sum than bmm's
+        return T.mul_(v[-1])
 
-    def coupling(self, v: Tensor) -> Tensor:
+    def coupling(self) -> Tensor:
+        v = self.scalings
         u = self.mu / torch.bmm(v[-2], self.Et)
         return (self.E * u.transpose(1, 2)).mul_(v[-1])
 
-    def pull_back(self, v: Tensor, W: Tensor) -> Tensor:
-        r"""dl = W - sum_s Pc_s diag(dg_s) + diag(df_s) Pr_s, with f = log u and g = log v.
+    def pull_back(self, W: Tensor) -> Tensor:
+        r"""dl = W - sum_s (Pc_s diag(dg_s) + diag(df_s) Pr_s), with f = log u and g = log v.
 
-        Pc_s = diag(u_s) E diag(v_s) / nu and Pr_s = diag(1 / (E v_{s-1})) E diag(v_{s-1}) are the
-        softmaxes of the column and the row update, so the sum is E times one product of rank 2 S.
+        Pc_s = diag(u_s) E diag(v_s) / nu and Pr_s = diag(1 / E v_{s-1}) E diag(v_{s-1}) are the
+        softmaxes of the column and of the row update, so the sum is E o (a product of rank 2 S).
         """
-        S = len(v) - 1
-        P, n, M = W.shape
+        v = self.scalings
         inverse = torch.bmm(v[:-1, :, 0].transpose(0, 1), self.Et).reciprocal_()  # 1 / E v_{s-1}
-        inverse = inverse.transpose(0, 1).unsqueeze(2).contiguous()  # [S, P, 1, n]
-        left, right = W.new_empty(2 * S, P, 1, n), W.new_empty(2 * S, P, 1, M)
-        torch.mul(inverse, self.mu, out=left[:S])  # u_s
-        right[S:] = v[:-1]
-        for s in range(S - 1, -1, -1):
-            # column half, with t = -v_s dg_s / nu: df_s = u_s E t (+ W 1 at the last step)
-            t = right[s]
-            if s == S - 1:
-                torch.mul(W.sum(-2, keepdim=True), v[S], out=t).mul_(-1 / self.nu)
-            df = torch.bmm(t, self.Et).mul_(left[s])
-            if s == S - 1:
-                df += W.sum(-1).unsqueeze(1)
-            # row half, with x = df_s / (E v_{s-1}): dg_{s-1} = -v_{s-1} E^T x
-            x = torch.mul(df, inverse[s], out=left[S + s]).neg_()
-            if s > 0:
-                torch.bmm(x, self.E, out=right[s - 1]).mul_(v[s].square().mul_(-1 / self.nu))
-        update = torch.bmm(left[:, :, 0].permute(1, 2, 0), right[:, :, 0].transpose(0, 1))
-        return W.addcmul_(self.E, update)
+        inverse = inverse.transpose(0, 1).contiguous().unsqueeze(2)  # [S, P, 1, n]
+        u = inverse * self.mu
+        weight = v[1:].square().div_(self.nu)
+        t, x = torch.empty_like(weight), torch.empty_like(u)  # -v_s dg_s / nu and df_s / E v_{s-1}
+        torch.mul(W.sum(-2, keepdim=True).div_(-self.nu), v[-1], out=t[-1])
+        df = torch.bmm(t[-1], self.Et).mul_(u[-1]).add_(W.sum(-1).unsqueeze(1))
+        columns = list(zip(t.unbind(), weight.unbind(), u.unbind(), strict=True))[:-1]
+        rows = list(zip(x.unbind(), inverse.unbind(), strict=True))
+        for (x_s, inverse_s), (t_s, weight_s, u_s) in zip(rows[:0:-1], columns[::-1], strict=True):
+            torch.mul(df, inverse_s, out=x_s)  # dg_{s-1} = -v_{s-1} E^T x_s
+            torch.mul(torch.bmm(x_s, self.E), weight_s, out=t_s)
+            df = torch.bmm(t_s, self.Et).mul_(u_s)  # df_{s-1} = u_{s-1} E t_{s-1}
+        torch.mul(df, inverse[0], out=x[0])
+        product = torch.bmm(u[:, :, 0].permute(1, 2, 0), t[:, :, 0].transpose(0, 1))
+        product.baddbmm_(x[:, :, 0].permute(1, 2, 0), v[:-1, :, 0].transpose(0, 1), alpha=-1)
+        return W.addcmul_(self.E, product)
 
 
-class _LogDomain:
-    """The same for hard pairs: potentials g = log v, in the widest dtype, any finite logits."""
+class _LogDomain(_Solver):
+    """The same with g = log v, in the widest dtype: any finite logits."""
 
-    def __init__(self, logits: Tensor, mu: Tensor) -> None:
+    def __init__(self, logits: Tensor, mu: Tensor, g: Tensor | None) -> None:
         self.l = logits.to(wide(logits.device))
+        self.scalings = self.l.new_empty(0) if g is None else g
         self.log_mu = mu.to(self.l.dtype).log()  # [P, n, 1]; -inf on padding
         self.log_nu = -math.log(logits.shape[-1])
 
-    def _row_update(self, g: Tensor) -> Tensor:
-        return self.log_mu - torch.logsumexp(self.l + g, -1, keepdim=True)
-
-    def solve(self, steps: int) -> tuple[Tensor, Tensor]:
+    def solve(self, steps: int) -> Tensor:
         P, _, M = self.l.shape
-        g = self.l.new_zeros(steps + 1, P, 1, M)
+        self.scalings = g = self.l.new_zeros(steps + 1, P, 1, M)
         for s in range(steps):
             f = self._row_update(g[s])
             g[s + 1] = self.log_nu - torch.logsumexp(self.l + f, -2, keepdim=True)
-        return self.coupling(g), g
+        return self.coupling()
 
-    def coupling(self, g: Tensor) -> Tensor:
-        return (self.l + self._row_update(g[-2]) + g[-1]).exp_()
+    def coupling(self) -> Tensor:
+        before, g = self.scalings[-2:]
+        return (self.l + self._row_update(before) + g).exp_()
 
-    def pull_back(self, g: Tensor, W: Tensor) -> Tensor:
+    def pull_back(self, W: Tensor) -> Tensor:
         dl = W.to(self.l.dtype)
         df, dg = dl.sum(-1, keepdim=True), dl.sum(-2, keepdim=True)
-        for s in range(len(g) - 1, 0, -1):
-            column = torch.softmax(self.l + self._row_update(g[s - 1]), -2).mul_(dg)
+        for g in self.scalings[:-1].flip(0):
+            column = torch.softmax(self.l + self._row_update(g), -2).mul_(dg)
             df = df - column.sum(-1, keepdim=True)
-            row = torch.softmax(self.l + g[s - 1], -1).mul_(df)
+            row = torch.softmax(self.l + g, -1).mul_(df)
             dl = dl - column - row
             df, dg = torch.zeros_like(df), -row.sum(-2, keepdim=True)
         return dl
+
+    def _row_update(self, g: Tensor) -> Tensor:
+        return self.log_mu - torch.logsumexp(self.l + g, -1, keepdim=True)
 
 
 # --- Rounding onto the polytope -------------------------------------------------------------------

@@ -52,7 +52,7 @@ def energies(
     _check(nodes, roles, relations, structure, steps)
     inputs = (nodes, roles, relations)
     if torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
-        return _Energies.apply(*inputs, structure, scale, clamp, steps)  # type: ignore[no-any-return]
+        return _Energies.apply(*inputs, structure, scale, clamp, steps)
     return _forward(*inputs, structure, scale, clamp, steps)
 
 
@@ -70,11 +70,12 @@ def couplings(
     K, M, _ = roles.shape
     out = [nodes.new_empty(K, size, M) for size in structure.sizes]
     with _plain(nodes):
-        for chunk, rows, bases in _blocks(nodes, roles, structure):
-            block = Block(chunk, rows, roles[bases], scale, clamp)
-            T = block.paired(round_(block.solve(steps), block.mu))
-            for j, g in enumerate(chunk.graphs.tolist()):
-                out[g][bases] = T[:, j, : structure.sizes[g]]
+        for chunk, rows, slices in _blocks(nodes, roles, structure):
+            for bases in slices:
+                block = Block(chunk, rows, roles[bases], scale, clamp)
+                T = block.paired(round_(block.solve(steps), block.mu))
+                for j, g in enumerate(chunk.graphs.tolist()):
+                    out[g][bases] = T[:, j, : structure.sizes[g]]
     return out
 
 
@@ -103,7 +104,7 @@ def mixtures(
     states: list[State] = []
 
     def keep(block: Block, AT: Tensor, TAT: Tensor) -> None:
-        states.append(block.last())
+        states.append(block.last)
 
     e, residual = _forward(nodes, roles, relations, structure, scale, clamp, steps, keep)
     weights = torch.softmax(-e / temperature, dim=1)
@@ -113,13 +114,15 @@ def mixtures(
         weights /= weights.sum(1, keepdim=True)
     mixed = nodes.new_zeros(structure.num_nodes, M)
     with _plain(nodes):
-        blocks = _blocks(nodes, roles, structure)
-        for (chunk, rows, bases), state in zip(blocks, states, strict=True):
-            block = Block(chunk, rows, roles[bases], scale, clamp, state)
-            T = block.paired(round_(block.coupling(), block.mu))
-            w = weights[chunk.graphs, bases].T[:, :, None, None]
-            mix = T.mul_(w).sum(0).view(chunk.rows, M)
-            mixed.index_add_(0, chunk.nodes, mix[chunk.slots])
+        remaining = iter(states)
+        for chunk, rows, slices in _blocks(nodes, roles, structure):
+            mix = rows.new_zeros(chunk.rows, M)
+            for bases in slices:
+                block = Block(chunk, rows, roles[bases], scale, clamp, next(remaining))
+                T = block.paired(round_(block.coupling(), block.mu))
+                w = weights[chunk.graphs, bases].T
+                mix += T.mul_(w[:, :, None, None]).sum(0).view_as(mix)
+            mixed.index_copy_(0, chunk.nodes, mix[chunk.slots])
     return e, residual, mixed
 
 
@@ -130,7 +133,7 @@ def neighbour_sum(h: Tensor, structure: Structure) -> Tensor:
             f"expected {structure.num_nodes} rows of {structure.dtype} on {structure.device}, got "
             f"{tuple(h.shape)} of {h.dtype} on {h.device}; see Structure.to"
         )
-    return _NeighbourSum.apply(h, structure)  # type: ignore[no-any-return]
+    return _NeighbourSum.apply(h, structure)
 
 
 # --- From embeddings to energies, and back --------------------------------------------------------
@@ -151,18 +154,20 @@ def _forward(
     e = nodes.new_empty(structure.num_graphs, K, dtype=wide(nodes.device))
     residual = nodes.new_empty(structure.num_graphs, K)
     with _plain(nodes):
-        for chunk, rows, bases in _blocks(nodes, roles, structure):
-            block = Block(chunk, rows, roles[bases], scale, clamp)
-            T = round_(block.solve(steps), block.mu)
-            AT = torch.empty_like(T)
-            for x, out in zip(T.view(-1, chunk.rows, M), AT.view(-1, chunk.rows, M), strict=True):
-                chunk.adjacency.multiply(x, out)
-            TAT = torch.bmm(T.transpose(1, 2), AT)
-            cross = (block.paired(TAT) * relations[bases, None]).sum((2, 3), dtype=e.dtype)
-            e[chunk.graphs, bases] = cross.T
-            residual[chunk.graphs, bases] = block.paired(marginal_error(T, block.mu)).T
-            if keep is not None:
-                keep(block, AT, TAT)
+        for chunk, rows, slices in _blocks(nodes, roles, structure):
+            for bases in slices:
+                block = Block(chunk, rows, roles[bases], scale, clamp)
+                T = round_(block.solve(steps), block.mu)
+                AT = torch.empty_like(T)
+                by_base = (-1, chunk.rows, M)
+                for x, out in zip(T.view(by_base), AT.view(by_base), strict=True):
+                    chunk.adjacency.multiply(x, out)
+                TAT = torch.bmm(T.transpose(1, 2), AT)
+                cross = (block.paired(TAT) * relations[bases, None]).sum((2, 3), dtype=e.dtype)
+                e[chunk.graphs, bases] = cross.T
+                residual[chunk.graphs, bases] = block.paired(marginal_error(T, block.mu)).T
+                if keep is not None:
+                    keep(block, AT, TAT)
         chi_B = relations.to(e.dtype).square().sum((1, 2)) / M**2
         e = (structure.self_energy[:, None] + chi_B - 2 * e).clamp_(min=0)
     return e.to(nodes.dtype), residual
@@ -202,22 +207,28 @@ class _Energies(torch.autograd.Function):
         grad = grad.masked_fill(e <= 0, 0)  # an energy clamped at 0 has no gradient
         d_nodes, d_roles = torch.zeros_like(nodes), torch.zeros_like(roles)
         d_relations = relations * (2 / M**2 * grad.sum(0))[:, None, None]
+        blocks = (((h, v, g), AT, TAT) for h, v, g, AT, TAT in zip(*[iter(saved)] * 5, strict=True))
         with _plain(nodes):
-            for i, (chunk, rows, bases) in enumerate(_blocks(nodes, roles, structure)):
-                hard, v, g, AT, TAT = saved[5 * i : 5 * i + 5]
-                w = grad[chunk.graphs, bases].T  # [bases, graphs]
-                d_relations[bases] -= 2 * torch.einsum("kb,kbij->kij", w, TAT.view(*w.shape, M, M))
-                if not any(ctx.needs_input_grad[:2]):
-                    continue
-                block = Block(chunk, rows, roles[bases], scale, clamp, (hard, v, g))
-                # dE/dT' = -4 w A T' B
-                dT = torch.bmm(AT.view(len(w), chunk.rows, M), -4 * relations[bases])
-                dT = dT.view_as(AT).mul_(w.reshape(-1, 1, 1))
-                W = round_pull_back(block.coupling(), block.mu, dT)
-                dl = block.pull_back(W).view(len(w), chunk.rows, M).mul_(scale)
-                d_rows = torch.einsum("krm,kmd->rd", dl, roles[bases])
-                d_nodes.index_add_(0, chunk.nodes, d_rows[chunk.slots])
-                d_roles[bases] += torch.bmm(dl.transpose(1, 2), rows.expand(len(w), -1, -1))
+            for chunk, rows, slices in _blocks(nodes, roles, structure):
+                d_rows = torch.zeros_like(rows)
+                for bases in slices:
+                    state, AT, TAT = next(blocks)
+                    R, B = roles[bases], relations[bases]
+                    w = grad[chunk.graphs, bases].T.contiguous()  # [bases, graphs]
+                    dB = torch.bmm(w.unsqueeze(1), TAT.view(*w.shape, M * M)).view_as(B)
+                    d_relations[bases] -= 2 * dB
+                    if not any(ctx.needs_input_grad[:2]):
+                        continue
+                    block = Block(chunk, rows, R, scale, clamp, state)
+                    dT = torch.bmm(AT.view(len(w), chunk.rows, M), -4 * B)  # dE/dT' = -4 w A T' B
+                    dT = dT.view_as(AT).mul_(w.view(-1, 1, 1))
+                    W = round_pull_back(block.coupling(), block.mu, dT)
+                    dl = block.pull_back(W).view(len(w), chunk.rows, M)
+                    for d, r in zip(dl, R, strict=True):
+                        d_rows.addmm_(d, r, alpha=scale)
+                    d_roles[bases] += torch.bmm(dl.transpose(1, 2), rows.expand(len(w), -1, -1))
+                d_nodes.index_copy_(0, chunk.nodes, d_rows[chunk.slots])
+        d_roles *= scale
         return d_nodes, d_roles, d_relations, None, None, None, None
 
 
@@ -263,12 +274,10 @@ def _plain(x: Tensor) -> Iterator[None]:
 
 def _blocks(
     nodes: Tensor, roles: Tensor, structure: Structure
-) -> Iterator[tuple[Chunk, Tensor, slice]]:
-    """Chunks of graphs, their padded rows of ``nodes``, and slices of the bases."""
+) -> Iterator[tuple[Chunk, Tensor, list[slice]]]:
+    """Chunks of graphs, their padded rows of ``nodes``, and the slices to take the bases in."""
     K, M, _ = roles.shape
     budget = CACHE_BUDGET if nodes.device.type == "cpu" else MEMORY_BUDGET
     for chunk in structure.chunks(max(1, budget // M)):
-        rows = chunk.pad(nodes)
         width = max(1, budget // (chunk.rows * M))
-        for k in range(0, K, width):
-            yield chunk, rows, slice(k, min(k + width, K))
+        yield chunk, chunk.pad(nodes), [slice(k, min(k + width, K)) for k in range(0, K, width)]

@@ -1,0 +1,131 @@
+"""The command line: the version, and the demo from end to end."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import artlas
+from artlas.cli import app
+from artlas.fewshot import draw_episodes, hash_episodes
+from artlas.fewshot.controls import CONTROLS
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def run(*arguments):
+    threads = torch.get_num_threads()
+    try:
+        return CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "100"})
+    finally:
+        torch.set_num_threads(threads)  # the demo leaves one
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """One quick run into a folder that does not exist yet, its output and its report."""
+    folder = tmp_path_factory.mktemp("demo") / "new" / "out"
+    result = run("demo", "--quick", "--out", folder)
+    assert result.exit_code == 0, result.output
+    return folder, result.output, json.loads((folder / "results.json").read_text("utf-8"))
+
+
+def test_version():
+    result = run("--version")
+    assert result.exit_code == 0
+    assert result.output.strip() == f"artlas {artlas.__version__}"
+
+
+def test_writes_the_pictures_and_the_report_and_says_where(quick):
+    folder, output, _ = quick
+    names = {"atlas.png", "embedding.png", "results.json"}
+    assert {path.name for path in folder.iterdir()} == names
+    for name in ("atlas.png", "embedding.png"):
+        assert (folder / name).read_bytes().startswith(PNG)
+    assert str(folder) in output.replace("\n", "")
+    assert all(name in output for name in names)
+
+
+def test_prints_the_controls_and_a_verdict_on_both_datasets(quick):
+    _, output, report = quick
+    for row in ("ART z, trained", "ART z, untrained", "ART q alone", "ART H alone", *CONTROLS):
+        assert row in output
+    for data, rows in report["accuracy"].items():
+        assert f"\n{data}: " in output
+        for row in rows.values():
+            assert f"{100 * row['mean']:.1f} ± {100 * row['std']:.1f}" in output
+    for network in report["networks"]:
+        assert network in output
+
+
+def test_a_winning_control_is_called_one(quick):
+    _, output, report = quick
+    means = {row: found["mean"] for row, found in report["accuracy"]["families"].items()}
+    assert max(means, key=means.get) == "degree histogram"
+    assert "families: a control wins: degree histogram" in output
+
+
+def test_report_repeats_the_published_episodes(quick):
+    _, _, report = quick
+    for data, classes in (("digits", 10), ("families", 8)):
+        found, sizes = report["episodes"][data], report["data"][data]
+        expected = draw_episodes(np.repeat(np.arange(classes), 12))
+        assert found["count"] == len(expected) == 50
+        assert sizes["train"] == sizes["test"] == 12 * classes
+        assert all(len(row["episodes"]) == 50 for row in report["accuracy"][data].values())
+    # families lie class by class in the file, so that their episodes can be drawn again from here
+    assert report["episodes"]["families"]["sha256"] == hash_episodes(expected)
+    assert {"artlas", "torch", "numpy", "kernels"} <= set(report["versions"])
+
+
+def test_training_lowers_the_coverage_of_unseen_graphs(quick):
+    _, _, report = quick
+    assert report["training"]["steps"] == report["settings"]["steps"] == 20
+    assert not report["training"]["interrupted"]
+    for found in report["alignment"].values():
+        assert found["after"]["coverage"] < found["before"]["coverage"]
+        assert found["after"]["gain"] > 0.001 > abs(found["before"]["gain"])
+
+
+def test_ctrl_c_keeps_what_was_learnt(tmp_path, monkeypatch):
+    calls, forward = [], artlas.ART.forward
+
+    def interrupted(self, graphs):
+        calls.append(graphs)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return forward(self, graphs)
+
+    monkeypatch.setattr(artlas.ART, "forward", interrupted)
+    for name in {"matplotlib", *(m for m in sys.modules if m.startswith("matplotlib."))}:
+        monkeypatch.setitem(sys.modules, name, None)
+    result = run("demo", "--quick", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "Stopped by Ctrl-C after 2 of 20 steps" in result.output
+    report = json.loads((tmp_path / "results.json").read_text("utf-8"))
+    assert report["training"]["interrupted"]
+    assert len(report["training"]["losses"]) == 2
+    after = report["alignment"]["families"]
+    assert after["after"]["coverage"] < after["before"]["coverage"]
+    # structure alone, as many of the one domain as of the other
+    assert all(g.x is None and g.y is None and len(g) == 64 for g in calls)
+    # and without Matplotlib: all but the pictures, and how to get them
+    assert "pip install 'artlas[demo]'" in result.output
+    assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
+
+
+def test_errors_have_remedies(tmp_path, monkeypatch):
+    taken = tmp_path / "file"
+    taken.write_text("not a folder")
+    result = run("demo", "--quick", "--out", taken)
+    assert result.exit_code == 2
+    assert "Pass --out with a folder" in " ".join(result.output.replace("│", "").split())
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    result = run("demo", "--quick", "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "pip install 'artlas[demo]'" in result.output
