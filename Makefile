@@ -19,11 +19,13 @@ bench: $(READY)
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(KERNELS)
 	$(BIN)/mypy
 
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(KERNELS)
 
 # torch first and pinned: an unpinned one brings gigabytes of CUDA. The build tools are installed
 # beside it, so that no isolated build environment fetches anything of its own.

@@ -97,6 +97,7 @@ def test_families_are_what_they_are_called(families):
             joints = sum(len(c) == 2 for c in nx.find_cliques(graph))
             assert blocks == joints >= 3  # as many joints as cliques close the ring
             assert nx.is_connected(graph)
+            assert not nx.has_bridges(graph)
 
 
 def test_families_share_their_sizes_and_most_their_density(families):

@@ -1,4 +1,4 @@
-"""The standardiser and the prototype head, and the accuracies they make."""
+"""The standardiser, the prototype head, the controls, and the accuracies they make."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from artlas.fewshot import (
     nearest,
     verdict,
 )
+from artlas.fewshot.controls import degree_histogram, mean_pool, size, sum_pool
 from artlas.fewshot.evaluate import predict
+from artlas.graphs import Graphs
 
 
 @pytest.fixture
@@ -143,3 +145,17 @@ def test_verdict_is_plain_about_who_wins(ours, control, says):
 def test_nearest_standardises_by_what_is_known():
     known = [[0.0, 0.0], [1.0, 1000.0], [0.0, 1000.0]]
     assert nearest([[1.0, 100.0], [0.0, 900.0]], known, 2).tolist() == [[1, 0], [2, 0]]
+
+
+def test_controls_of_a_star_and_a_lone_node():
+    hub = [[0] * 13, range(1, 14)]
+    both = [(14, np.concatenate([hub, hub[::-1]], axis=1)), (1, [[], []])]
+    x = [np.arange(28.0).reshape(14, 2), np.array([[5.0, -1.0]])]
+    graphs = Graphs.from_edges(both, x=x)
+    np.testing.assert_allclose(sum_pool(graphs), [[182, 196], [5, -1]])
+    np.testing.assert_allclose(mean_pool(graphs), [[13, 14], [5, -1]])
+    np.testing.assert_allclose(size(graphs), np.log([[14, 14], [1, 1]]))
+    expected = np.zeros((2, 12))
+    expected[0, [1, 11]], expected[1, 0] = [13 / 14, 1 / 14], 1  # degree 13 is in the last bin
+    np.testing.assert_allclose(degree_histogram(graphs), expected)
+    np.testing.assert_allclose(sum_pool(graphs.with_features(None)), [[14], [1]])
