@@ -26,7 +26,7 @@ from torch.autograd.function import once_differentiable
 from artlas.kernels.structure import Chunk, Structure, wide
 from artlas.kernels.torch_sinkhorn import Block, State, marginal_error, round_, round_pull_back
 
-CACHE_BUDGET = 1 << 18  # elements of a block on the CPU: a few such arrays fit in the L2 caches
+CACHE_BUDGET = 1 << 20  # elements of a block on the CPU: its few arrays stay in a last-level cache
 MEMORY_BUDGET = 1 << 25  # and elsewhere
 
 
