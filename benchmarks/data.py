@@ -50,17 +50,17 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "artlas" / "bench"
 
 
-def real_batch(name: str, count: int = BATCH) -> Batch:
+def real_batch(name: str, count: int = BATCH, seed: int = SEED) -> Batch:
     """A fixed-seed sample of a TU data set, or generated graphs of its sizes if absent."""
     root = data_root()
     if not any((root / "tu").glob(f"{name}[._]*")):
         return Batch(
-            name, f"generated, sizes of {name} (no file in {root})", _stand_in(name, count)
+            name, f"generated, sizes of {name} (no file in {root})", _stand_in(name, count, seed)
         )
-    cached = cache_folder() / f"{name}-{count}-seed{SEED}.npz"
+    cached = cache_folder() / f"{name}-{count}-seed{seed}.npz"
     if not cached.exists():
-        _save(cached, read_sample(root, name, count, SEED))
-    batch = Batch(name, f"{name}: {count} real graphs, seed {SEED}", _load(cached))
+        _save(cached, read_sample(root, name, count, seed))
+    batch = Batch(name, f"{name}: {count} real graphs, seed {seed}", _load(cached))
     return batch.without_loops()
 
 
@@ -84,10 +84,10 @@ def random_edges(rng: np.random.Generator, nodes: int, degree: float) -> np.ndar
     return np.stack([np.concatenate([low, high]), np.concatenate([high, low])])
 
 
-def _stand_in(name: str, count: int) -> Sample:
+def _stand_in(name: str, count: int, seed: int) -> Sample:
     """Random graphs with the mean size, spread of sizes and mean degree of a data set."""
     mean, spread, degree = STAND_IN[name]
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(seed)
     shape = (mean / spread) ** 2
     sizes = np.maximum(4, rng.gamma(shape, mean / shape, size=count).round().astype(int))
     return [(int(n), random_edges(rng, int(n), min(degree, n - 1))) for n in sizes]

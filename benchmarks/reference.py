@@ -46,7 +46,7 @@ class Settings:
     """The numbers that shape the forward pass, and whether to copy the logits contiguous.
 
     The einsum of the logits leaves permuted strides that every later logsumexp inherits. The
-    published code runs on them (False); one copy makes it 1.3 to 3 times faster on a CPU (True).
+    published code runs on them (False); one copy makes it up to 1.3 times faster on a CPU (True).
     """
 
     temperature: float

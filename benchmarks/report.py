@@ -19,7 +19,8 @@ from rich.table import Table
 from benchmarks.timing import Spread
 
 ROOT = Path(__file__).resolve().parents[1]
-BUSY = 1.0
+BUSY = 1.0  # load average from which timings are doubtful
+NOISY = 2.0  # highest over lowest round from which a figure is
 PACKAGES = ("artlas", "torch", "numpy", "scipy", "POT")
 
 
@@ -49,6 +50,11 @@ class Figure:
             return ""
         met = self.measured <= self.bar if self.at_most else self.measured >= self.bar
         return "pass" if met else "MISS"
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the rounds differ so much that the number should not be relied on."""
+        return self.high > NOISY * self.low > 0
 
     @property
     def bar_text(self) -> str:
@@ -89,7 +95,7 @@ class Report:
 
     def save(self) -> None:
         """Write the JSON, whole or not at all."""
-        figures = [{**asdict(f), "verdict": f.verdict} for f in self.figures]
+        figures = [{**asdict(f), "verdict": f.verdict, "noisy": f.noisy} for f in self.figures]
         self.header["machine"]["load_after"] = os.getloadavg()[0]
         content = {**self.header, "figures": figures, "failures": self.failures}
         self.out.parent.mkdir(parents=True, exist_ok=True)
@@ -104,7 +110,7 @@ class Report:
             table.add_column(heading, justify="left" if heading in ("figure", "") else "right")
         for f in self.figures:
             spread = "" if f.low == f.high else f"{_number(f.low)} - {_number(f.high)}"
-            verdict = f"[{_colour(f)}]{f.verdict}[/]"
+            verdict = f"[{_colour(f)}]{f.verdict}[/]" + (" [yellow]noisy[/]" if f.noisy else "")
             name = f"{f.name}\n  [dim]{f.note}[/]" if f.note else f.name
             table.add_row(name, f.bar_text, _number(f.measured) + f.unit, spread, verdict)
         return table

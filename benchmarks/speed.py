@@ -75,6 +75,7 @@ def _headline(kind: str, case: Case, times: Seconds, bar: float | None) -> Figur
     name = f"{kind}, reference / native: {case.label}"
     medians = {n: Spread.of(times[n]).median for n in ("reference", "native")}
     note = ", ".join(f"{n} {1e3 * t:,.1f} ms" for n, t in medians.items())
+    note = f"{note}; {case.facts['origin']}"
     raw = {**case.facts, "seconds": times}
     return Figure.of(name, ratio(times, "reference", "native"), bar=bar, note=note, raw=raw)
 

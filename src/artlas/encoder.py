@@ -44,7 +44,7 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(GINLayer(width) for _ in range(layers))
 
     def forward(self, structure: Structure) -> Tensor:
-        h = torch.relu(self.lift(normalised_degree(structure).unsqueeze(1)))
+        h = torch.relu(self.lift(self.inputs(structure).unsqueeze(1)))
         for layer in self.layers:
             h = layer(h, structure)
         return h
@@ -61,4 +61,10 @@ class Encoder(nn.Module):
         state = kernels.state_of((*self.parameters(), projection))
         if self._packed is None or self._packed[0] != state:
             self._packed = state, native.pack_encoder(self, projection)
-        return native.encode(self._packed[1], projection.shape[0], structure)
+        x = self.inputs(structure)
+        return native.encode(self._packed[1], projection.shape[0], structure, x)
+
+    @staticmethod
+    def inputs(structure: Structure) -> Tensor:
+        """Normalised degrees, [N]."""
+        return normalised_degree(structure.degree.to(structure.dtype), structure.node_ptr)

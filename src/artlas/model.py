@@ -85,9 +85,11 @@ class ART(nn.Module):
             self.role_projection = nn.Linear(config.hidden, config.hidden, bias=False)  # W_B
 
     def structure(self, graphs: Graphs) -> Structure:
-        """The measured structure of ``graphs`` where the model lives."""
+        """The measured structure of ``graphs`` where the model lives, alike nodes joined."""
         weight = self.node_projection.weight
-        return structure_of(graphs, self.config.measure_epsilon, weight.device, weight.dtype)
+        found = structure_of(graphs, self.config.measure_epsilon, weight.device, weight.dtype)
+        native = kernels.native_for(weight)
+        return found if native is None else native.join_alike_nodes(found, self.config.layers)
 
     def energies(self, graphs: Any) -> Tensor:
         """Differentiable energies of every graph against every base, [G, K]."""
@@ -138,18 +140,20 @@ class ART(nn.Module):
         energies, _, transported = kernels.transport_features(
             *self._sides(structure),
             structure,
-            self.features(graphs, structure),
+            self.features(graphs),
             **self._mixing(),
         )
         return represent.compose(representation, energies, transported)
 
-    def features(self, graphs: Graphs, structure: Structure) -> Tensor:
+    def features(self, graphs: Graphs) -> Tensor:
         """Node features where the graphs have some, else what the config puts in their place."""
+        weight = self.node_projection.weight
         if graphs.x is not None:
-            return graphs.x.to(structure.device, structure.dtype)
+            return graphs.x.to(weight.device, weight.dtype)
         if self.config.featureless == "degree":
-            return normalised_degree(structure).unsqueeze(1)
-        return structure.measure.new_ones(structure.num_nodes, 1)
+            degree = normalised_degree(graphs.degree, graphs.node_ptr)
+            return degree.unsqueeze(1).to(weight.device, weight.dtype)
+        return weight.new_ones(graphs.num_nodes, 1)
 
     def _sides(self, structure: Structure) -> tuple[Tensor, Tensor, Tensor]:
         """Projected nodes [N, D], projected roles [K, M, D] and relations [K, M, M]."""

@@ -35,9 +35,11 @@ def structure_of(
     return structure.to(device)
 
 
-def normalised_degree(structure: Structure) -> Tensor:
-    r"""The only structural input, :math:`X_s(i) = \deg(i) / (\max_j \deg(j) \vee 1)`, [N]."""
-    degree = structure.row_ptr.diff().to(structure.dtype)
-    most = degree.new_ones(structure.num_graphs)
-    most.scatter_reduce_(0, structure.owner, degree, "amax", include_self=True)
-    return degree / most[structure.owner]
+def normalised_degree(degree: Tensor, node_ptr: Tensor) -> Tensor:
+    r"""The only structural input, :math:`X_s(i) = \deg(i) / (\max_j \deg(j) \vee 1)`.
+
+    degree [N] of nodes whose graphs start at node_ptr [G + 1]; made on the CPU, where graphs are.
+    """
+    values, starts = degree.cpu().numpy(), node_ptr.cpu().numpy()
+    most = np.maximum.reduceat(values, starts[:-1]).clip(1)
+    return torch.from_numpy(values / np.repeat(most, np.diff(starts))).to(degree.device)

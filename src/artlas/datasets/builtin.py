@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from artlas.graphs import Graphs
+from artlas.transport import normalised_degree
 
 DENSITY = 4  # mean degree that every family with a free density is given
 
@@ -167,12 +169,9 @@ def _families(nx: Any) -> dict[str, Callable[[int, int], Any]]:
     }
 
 
-def relative_degree(graphs: Graphs) -> NDArray[np.float32]:
+def relative_degree(graphs: Graphs) -> Tensor:
     """Every node's degree over the largest of its graph, [N, 1]; 0 in a graph without edges."""
-    degree, sizes = graphs.degree.numpy(), graphs.sizes.numpy()
-    largest = np.maximum.reduceat(degree, graphs.node_ptr[:-1].numpy())
-    relative: NDArray[np.float32] = degree / np.repeat(np.maximum(largest, 1), sizes)
-    return relative[:, None]
+    return normalised_degree(graphs.degree, graphs.node_ptr).unsqueeze(1)
 
 
 def _networkx() -> Any:

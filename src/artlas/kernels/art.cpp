@@ -79,6 +79,8 @@ struct Structure {
   Ids node_ptr, row_ptr;
   Cols col;
   In<1> mu;
+  std::optional<In<1>> weight;
+  std::optional<Ids> sizes;
 };
 
 void check(bool ok, const char* what) {
@@ -102,6 +104,8 @@ Batch make_batch(const Structure& s, const In<2>& q, const In<3>& roles, const I
   b.node_ptr = s.node_ptr.data();
   b.row_ptr = s.row_ptr.data();
   b.col = s.col.data();
+  b.weight = s.weight ? s.weight->data() : nullptr;
+  b.sizes = s.sizes ? s.sizes->data() : nullptr;
   b.mu = s.mu.data();
   b.q = q.data();
   b.scale = scale;
@@ -109,6 +113,24 @@ Batch make_batch(const Structure& s, const In<2>& q, const In<3>& roles, const I
   b.threads = threads;
   b.prepare_roles();
   return b;
+}
+
+EncoderGraph encoder_graph(const Ids& row_ptr, const Cols& col, const std::optional<In<1>>& weight,
+                           const std::optional<In<1>>& count) {
+  return {row_ptr.data(),
+          col.data(),
+          weight ? weight->data() : nullptr,
+          count ? count->data() : nullptr,
+          nullptr,
+          int64_t(row_ptr.shape(0)) - 1};
+}
+
+// A member of a Quotient as a tensor that keeps it alive.
+template <auto Member>
+auto vector_of(nb::handle self) {
+  auto& values = nb::cast<Quotient&>(self).*Member;
+  using T = typename std::decay_t<decltype(values)>::value_type;
+  return nb::ndarray<nb::pytorch, T, nb::ndim<1>>(values.data(), {values.size()}, self);
 }
 
 struct Problem {  // the arguments every call shares
@@ -133,11 +155,35 @@ NB_MODULE(_art, m) {
   });
   m.def("padded_roles", &Batch::padded);
 
+  // Tensors made here may be alive when the interpreter ends: no leak, and nothing to print.
+  nb::set_leak_warnings(false);
   nb::class_<Problem>(m, "Problem")
-      .def("__init__", [](Problem* self, Ids node_ptr, Ids row_ptr, Cols col, In<1> mu, float scale,
-                          float clamp, int64_t steps, int threads) {
-        new (self) Problem{{node_ptr, row_ptr, col, mu}, scale, clamp, steps, threads};
-      });
+      .def(
+          "__init__",
+          [](Problem* self, Ids node_ptr, Ids row_ptr, Cols col, In<1> mu,
+             std::optional<In<1>> weight, std::optional<Ids> sizes, float scale, float clamp,
+             int64_t steps, int threads) {
+            new (self)
+                Problem{{node_ptr, row_ptr, col, mu, weight, sizes}, scale, clamp, steps, threads};
+          },
+          nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(),
+          nb::arg(), nb::arg(), nb::arg());
+
+  nb::class_<Quotient>(m, "Quotient")
+      .def_ro("worthwhile", &Quotient::worthwhile)
+      .def_prop_ro("node_ptr", vector_of<&Quotient::node_ptr>)
+      .def_prop_ro("row_ptr", vector_of<&Quotient::row_ptr>)
+      .def_prop_ro("col", vector_of<&Quotient::col>)
+      .def_prop_ro("weight", vector_of<&Quotient::weight>)
+      .def_prop_ro("count", vector_of<&Quotient::count>)
+      .def_prop_ro("degree", vector_of<&Quotient::degree>)
+      .def_prop_ro("classes", vector_of<&Quotient::classes>);
+
+  m.def("quotient", [](Ids node_ptr, Ids row_ptr, Cols col, int rounds, int threads) {
+    nb::gil_scoped_release release;
+    return run_quotient(node_ptr.data(), row_ptr.data(), col.data(), int64_t(node_ptr.shape(0)) - 1,
+                        rounds, threads);
+  });
 
   m.def(
       "energies",
@@ -187,38 +233,44 @@ NB_MODULE(_art, m) {
     run_couplings(b, out.data());
   });
 
-  m.def("encode",
-        [](Ids node_ptr, Ids row_ptr, Cols col, In<1> lift_w, In<1> lift_b, In<3> weights,
-           In<3> vectors, In<1> self, In<2> project, int64_t dim, int threads, Out<2> out) {
-          nb::gil_scoped_release release;
-          // weights [layers, 2, width * width], vectors [layers, 4, width]: b1, b2, gamma, beta
-          const int64_t width = int64_t(vectors.shape(2)), layers = int64_t(self.shape(0));
-          check(width % 32 == 0 && width <= 1024,
-                "the hidden width must be padded to 32 and at most 1024");
-          EncoderView e{node_ptr.data(),
-                        row_ptr.data(),
-                        col.data(),
-                        int64_t(node_ptr.shape(0)) - 1,
-                        int64_t(row_ptr.shape(0)) - 1,
-                        dim,
-                        width,
-                        lift_w.data(),
-                        lift_b.data(),
-                        project.data(),
-                        {},
-                        threads};
-          for (int64_t l = 0; l < layers; ++l) {
-            const float* w = weights.data() + l * 2 * width * width;
-            const float* v = vectors.data() + l * 4 * width;
-            e.layers.push_back(
-                {w, v, w + width * width, v + width, v + 2 * width, v + 3 * width, self.data()[l]});
-          }
-          run_encoder(e, out.data());
-        });
+  m.def(
+      "encode",
+      [](Ids row_ptr, Cols col, std::optional<In<1>> weight, std::optional<In<1>> count, In<1> x,
+         In<1> lift_w, In<1> lift_b, In<3> weights, In<3> vectors, In<1> self, In<2> project,
+         int64_t dim, int threads, Out<2> out) {
+        nb::gil_scoped_release release;
+        // weights [layers, 2, width * width], vectors [layers, 4, width]: b1, b2, gamma, beta
+        const int64_t width = int64_t(vectors.shape(2)), layers = int64_t(self.shape(0));
+        check(width % 32 == 0 && width <= 1024,
+              "the hidden width must be padded to 32 and at most 1024");
+        check(x.shape(0) + 1 == row_ptr.shape(0), "structure and degrees differ in length");
+        EncoderView e{encoder_graph(row_ptr, col, weight, count),
+                      dim,
+                      width,
+                      lift_w.data(),
+                      lift_b.data(),
+                      project.data(),
+                      {},
+                      threads};
+        e.graph.x = x.data();
+        for (int64_t l = 0; l < layers; ++l) {
+          const float* w = weights.data() + l * 2 * width * width;
+          const float* v = vectors.data() + l * 4 * width;
+          e.layers.push_back(
+              {w, v, w + width * width, v + width, v + 2 * width, v + 3 * width, self.data()[l]});
+        }
+        run_encoder(e, out.data());
+      },
+      nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg(),
+      nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg());
 
-  m.def("neighbour_sum", [](Ids row_ptr, Cols col, In<2> h, int threads, Out<2> out) {
-    nb::gil_scoped_release release;
-    run_neighbour_sum(row_ptr.data(), col.data(), h.data(), int64_t(h.shape(0)),
-                      int64_t(h.shape(1)), threads, out.data());
-  });
+  m.def(
+      "neighbour_sum",
+      [](Ids row_ptr, Cols col, std::optional<In<1>> weight, In<2> h, int threads, Out<2> out) {
+        nb::gil_scoped_release release;
+        check(h.shape(0) + 1 == row_ptr.shape(0), "structure and rows differ in length");
+        run_neighbour_sum(encoder_graph(row_ptr, col, weight, std::nullopt), h.data(),
+                          int64_t(h.shape(1)), threads, out.data());
+      },
+      nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg());
 }

@@ -34,7 +34,7 @@ struct Backward : Forward<MP> {
   static void neighbours(const GraphView& graph, const float* coupling, float factor, float* out) {
     for (int64_t i = 0; i < graph.n; ++i) {
       vf near[H];
-      F::sum_rows(coupling, graph.col, graph.first, graph.row_ptr[i], graph.row_ptr[i + 1], near);
+      F::sum_rows(graph, coupling, graph.row_ptr[i], graph.row_ptr[i + 1], near);
       ARTLAS_UNROLL
       for (int h = 0; h < H; ++h) store(out + i * MP + h * W, near[h] * factor);
     }

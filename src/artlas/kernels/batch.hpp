@@ -14,7 +14,7 @@ namespace artlas {
 constexpr int64_t CHUNK =
     1024;  // rows reduced together; fixed, so that bits never depend on threads
 constexpr int64_t TEAM_ROWS = 4096;  // from here on a graph is worth all threads at once
-constexpr float HARD = 4.2e-18f;     // exp(-40): below this, scaling needs the log-domain start
+constexpr float HARD = 4e-31f;       // exp(-70): what float32 scalings can hold with room to spare
 constexpr float ABSORB = 15.0f;      // |log v| at which a hard pair folds v into its kernel
 constexpr float DEFICIT_FLOOR = 1e-8f;
 constexpr float PAD_POTENTIAL = -1e30f;
@@ -29,6 +29,8 @@ struct Batch {
   const int64_t* node_ptr;
   const int64_t* row_ptr;
   const int32_t* col;
+  const float* weight;   // of the entries, or null
+  const int64_t* sizes;  // nodes before alike ones were joined, or null
   const float* mu;
   const float* q;
   float scale, clamp;
@@ -86,7 +88,9 @@ struct Batch {
 
   int64_t size(int64_t g) const { return node_ptr[g + 1] - node_ptr[g]; }
   int64_t entries(int64_t g) const { return row_ptr[node_ptr[g + 1]] - row_ptr[node_ptr[g]]; }
-  GraphView graph(int64_t g) const { return {size(g), node_ptr[g], row_ptr + node_ptr[g], col}; }
+  GraphView graph(int64_t g) const {
+    return {size(g), node_ptr[g], row_ptr + node_ptr[g], col, weight};
+  }
   LogitView logits(int64_t g, int64_t k) const {
     return {q + node_ptr[g] * dim,
             roles_t.data() + k * dim * mp,

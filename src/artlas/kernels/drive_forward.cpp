@@ -72,7 +72,8 @@ void write_mixture(Solver& solver, const Batch& b, const Mixing& mix, const MixS
   solver.team.wait();
   if (rank == 0) {  // H = N T_mix' X
     float* out = mix.transported + solver.index * b.roles * mix.features;
-    const double factor = scale * double(solver.graph.n);
+    const int64_t g = solver.index;
+    const double factor = scale * double(b.sizes ? b.sizes[g] : solver.graph.n);
     for (int64_t a = 0; a < b.roles; ++a)
       for (int64_t d = 0; d < mix.features; ++d) {
         double sum = 0;
@@ -200,21 +201,14 @@ void run_couplings(const Batch& b, float* out) {
 void run_encoder(const EncoderView& e, float* out) {
   const EncoderOps* ops = select_encoder_ops();
   constexpr int64_t ROWS = 128;
+  const int64_t nodes = e.graph.nodes;
   const size_t depth = e.layers.size();
-  Buffer<float> x(e.nodes);
   // hidden states of all layers but the last, in turn
-  const Buffer<float> first(depth > 1 ? e.nodes * e.width : 0),
-      second(depth > 2 ? e.nodes * e.width : 0);
-  const Buffer<float> padded(e.width == e.dim ? 0 : e.nodes * e.width);
-  for (int64_t g = 0; g < e.graphs; ++g) {
-    int64_t most = 1;
-    for (int64_t i = e.node_ptr[g]; i < e.node_ptr[g + 1]; ++i)
-      most = std::max(most, e.row_ptr[i + 1] - e.row_ptr[i]);
-    for (int64_t i = e.node_ptr[g]; i < e.node_ptr[g + 1]; ++i)
-      x[i] = float(e.row_ptr[i + 1] - e.row_ptr[i]) / float(most);
-  }
-  const double work =
-      double(depth) * e.width * (2.0 * double(e.width) * e.nodes + double(e.row_ptr[e.nodes]));
+  const Buffer<float> first(depth > 1 ? nodes * e.width : 0),
+      second(depth > 2 ? nodes * e.width : 0);
+  const Buffer<float> padded(e.width == e.dim ? 0 : nodes * e.width);
+  const double entries = double(e.graph.row_ptr[nodes]);
+  const double work = double(depth) * e.width * (2.0 * double(e.width) * nodes + entries);
   const int threads = int(std::max(1.0, std::min(double(e.threads), work / 2e6)));
   std::vector<std::atomic<int64_t>> next(depth);
   Team::run(threads, [&](Team& team, int) {
@@ -222,28 +216,27 @@ void run_encoder(const EncoderView& e, float* out) {
     for (size_t l = 0; l < depth; ++l) {
       const bool last = l + 1 == depth;
       float* to = last ? (e.width == e.dim ? out : padded.data()) : (l % 2 ? second : first).data();
-      for (int64_t r0; (r0 = next[l].fetch_add(ROWS)) < e.nodes;)
-        ops->layer(e.layers[l], e.row_ptr, e.col, x.data(), e.lift_w, e.lift_b, h,
-                   last ? e.project : nullptr, e.dim, e.width, e.nodes, r0,
-                   std::min(e.nodes, r0 + ROWS), to);
+      for (int64_t r0; (r0 = next[l].fetch_add(ROWS)) < nodes;)
+        ops->layer(e.layers[l], e.graph, e.lift_w, e.lift_b, h, last ? e.project : nullptr, e.dim,
+                   e.width, r0, std::min(nodes, r0 + ROWS), to);
       h = to;
       team.wait();
     }
   });
   if (e.width != e.dim)
-    for (int64_t i = 0; i < e.nodes; ++i)
+    for (int64_t i = 0; i < nodes; ++i)
       std::copy_n(padded.data() + i * e.width, e.dim, out + i * e.dim);
 }
 
-void run_neighbour_sum(const int64_t* row_ptr, const int32_t* col, const float* h, int64_t nodes,
-                       int64_t dim, int threads, float* out) {
+void run_neighbour_sum(const EncoderGraph& graph, const float* h, int64_t dim, int threads,
+                       float* out) {
   constexpr int64_t ROWS = 256;
   const EncoderOps* ops = select_encoder_ops();
-  const double work = double(row_ptr[nodes]) * dim;
+  const double work = double(graph.row_ptr[graph.nodes]) * double(dim);
   std::atomic<int64_t> next{0};
   Team::run(int(std::max(1.0, std::min(double(threads), work / 4e6))), [&](Team&, int) {
-    for (int64_t r0; (r0 = next.fetch_add(ROWS)) < nodes;)
-      ops->neighbour_sum(row_ptr, col, h, dim, r0, std::min(nodes, r0 + ROWS), out);
+    for (int64_t r0; (r0 = next.fetch_add(ROWS)) < graph.nodes;)
+      ops->neighbour_sum(graph, h, dim, r0, std::min(graph.nodes, r0 + ROWS), out);
   });
 }
 

@@ -21,13 +21,24 @@ struct Mixing {
 };
 
 struct EncoderView {
-  const int64_t* node_ptr;
-  const int64_t* row_ptr;
-  const int32_t* col;
-  int64_t graphs, nodes, dim, width;
+  EncoderGraph graph;
+  int64_t dim, width;
   const float *lift_w, *lift_b, *project;
   std::vector<EncoderLayer> layers;
   int threads;
+};
+
+// Graphs whose alike nodes are joined. Nodes of one graph with the same degree and the same
+// `rounds` of neighbourhood colours get the same embedding and so the same rows in every coupling;
+// one node with their joint measure stands for them exactly.
+struct Quotient {
+  std::vector<int64_t> node_ptr, row_ptr;
+  std::vector<int32_t> col;
+  std::vector<float> weight;     // edges between two classes over the product of their counts
+  std::vector<float> count;      // nodes of a class
+  std::vector<float> degree;     // of each of them
+  std::vector<int64_t> classes;  // of every original node
+  bool worthwhile = false;       // false: no graph got smaller, the rest is empty
 };
 
 // Each returns the number of Sinkhorn iterations run, over all pairs.
@@ -37,7 +48,8 @@ void run_couplings(const Batch&, float* out);  // one graph: [K, N, M]
 void run_backward(const Batch&, const float* saved, const float* grad_energy, const float* roles,
                   float* grad_q, float* grad_roles, float* grad_relations);
 void run_encoder(const EncoderView&, float* out);
-void run_neighbour_sum(const int64_t* row_ptr, const int32_t* col, const float* h, int64_t nodes,
-                       int64_t dim, int threads, float* out);
+void run_neighbour_sum(const EncoderGraph&, const float* h, int64_t dim, int threads, float* out);
+Quotient run_quotient(const int64_t* node_ptr, const int64_t* row_ptr, const int32_t* col,
+                      int64_t graphs, int rounds, int threads);
 
 }  // namespace artlas

@@ -18,29 +18,29 @@ struct Encoder {
     for (int i = 0; i < TILE; ++i) rows[i] = tile + i * width;
   }
 
-  // self h_i + sum_{j ~ i} h_j, registers of four columns at a time
-  template <int REGS, typename Row>
-  ARTLAS_INLINE static void aggregate(Row row, float self, const int32_t* col, int64_t i,
-                                      int64_t begin, int64_t end, int64_t d, float* own,
-                                      float* out) {
+  // own = h_i, out = self h_i + sum_j A_ij count_j h_j, two registers of columns at a time
+  template <bool WEIGHTED, typename Row>
+  ARTLAS_INLINE static void aggregate(const EncoderGraph& g, Row row, float self, int64_t i,
+                                      int64_t d, float* own, float* out) {
+    constexpr int REGS = 2;
     vf acc[2][REGS], here[REGS];
     row(i, d, here);
     ARTLAS_UNROLL
     for (int h = 0; h < REGS; ++h) acc[0][h] = acc[1][h] = vf{};
-    int64_t j = begin;
-    for (; j + 2 <= end; j += 2) ARTLAS_UNROLL
-    for (int s = 0; s < 2; ++s) {
+    auto add = [&](int64_t j, vf to[REGS]) ARTLAS_LAMBDA {
       vf x[REGS];
-      row(col[j + s], d, x);
+      row(g.col[j], d, x);
+      const vf w = WEIGHTED ? splat(g.weight[j] * g.count[g.col[j]]) : vf{};
       ARTLAS_UNROLL
-      for (int h = 0; h < REGS; ++h) acc[s][h] += x[h];
+      for (int h = 0; h < REGS; ++h) to[h] += WEIGHTED ? w * x[h] : x[h];
+    };
+    int64_t j = g.row_ptr[i];
+    const int64_t end = g.row_ptr[i + 1];
+    for (; j + 2 <= end; j += 2) {
+      add(j, acc[0]);
+      add(j + 1, acc[1]);
     }
-    if (j < end) {
-      vf x[REGS];
-      row(col[j], d, x);
-      ARTLAS_UNROLL
-      for (int h = 0; h < REGS; ++h) acc[0][h] += x[h];
-    }
+    if (j < end) add(j, acc[0]);
     ARTLAS_UNROLL
     for (int h = 0; h < REGS; ++h) {
       store(own + d + h * W, here[h]);
@@ -48,40 +48,40 @@ struct Encoder {
     }
   }
 
-  static void layer(const EncoderLayer& p, const int64_t* row_ptr, const int32_t* col,
-                    const float* x, const float* lift_w, const float* lift_b, const float* h,
-                    const float* project, int64_t dim, int64_t width, int64_t n, int64_t r0,
-                    int64_t r1, float* out) {
-    constexpr int REGS = 2;
+  static void layer(const EncoderLayer& p, const EncoderGraph& g, const float* lift_w,
+                    const float* lift_b, const float* h, const float* project, int64_t dim,
+                    int64_t width, int64_t r0, int64_t r1, float* out) {
     constexpr int64_t AHEAD = 4;  // rows whose neighbours are fetched early
     alignas(64) float space[3 * TILE * MAX_WIDTH];
     float *own = space, *sum = own + TILE * width, *inner = sum + TILE * width;
     const float* rows[TILE];
-    auto lifted = [&](int64_t j, int64_t d, vf v[REGS]) {
-      const vf s = splat(x[j]);
+    auto lifted = [&](int64_t j, int64_t d, vf v[2]) ARTLAS_LAMBDA {
+      const vf s = splat(g.x[j]);
       ARTLAS_UNROLL
-      for (int k = 0; k < REGS; ++k)
+      for (int k = 0; k < 2; ++k)
         v[k] = vmax(s * load(lift_w + d + k * W) + load(lift_b + d + k * W), vf{});
     };
-    auto stored = [&](int64_t j, int64_t d, vf v[REGS]) {
+    auto stored = [&](int64_t j, int64_t d, vf v[2]) ARTLAS_LAMBDA {
       ARTLAS_UNROLL
-      for (int k = 0; k < REGS; ++k) v[k] = load(h + j * width + d + k * W);
+      for (int k = 0; k < 2; ++k) v[k] = load(h + j * width + d + k * W);
     };
     for (int64_t r = r0; r < r1; r += TILE) {
       for (int i = 0; i < TILE; ++i) {
-        const int64_t node = r + i < n ? r + i : n - 1;
-        const int64_t begin = row_ptr[node], end = row_ptr[node + 1];
-        if (h && r + i + AHEAD < n)
-          for (int64_t j = row_ptr[r + i + AHEAD]; j < row_ptr[r + i + AHEAD + 1]; ++j)
+        const int64_t node = r + i < g.nodes ? r + i : g.nodes - 1;
+        if (const int64_t later = r + i + AHEAD; h && later < g.nodes)
+          for (int64_t j = g.row_ptr[later]; j < g.row_ptr[later + 1]; ++j)
             for (int64_t b = 0; b < width; b += 16)
-              __builtin_prefetch(h + int64_t(col[j]) * width + b, 0, 2);
-        for (int64_t d = 0; d < width; d += REGS * W) {
-          if (h)
-            aggregate<REGS>(stored, p.self, col, node, begin, end, d, own + i * width,
-                            sum + i * width);
+              __builtin_prefetch(h + int64_t(g.col[j]) * width + b, 0, 2);
+        for (int64_t d = 0; d < width; d += 2 * W) {
+          float *here = own + i * width, *to = sum + i * width;
+          if (h && g.weight)
+            aggregate<true>(g, stored, p.self, node, d, here, to);
+          else if (h)
+            aggregate<false>(g, stored, p.self, node, d, here, to);
+          else if (g.weight)
+            aggregate<true>(g, lifted, p.self, node, d, here, to);
           else
-            aggregate<REGS>(lifted, p.self, col, node, begin, end, d, own + i * width,
-                            sum + i * width);
+            aggregate<false>(g, lifted, p.self, node, d, here, to);
         }
       }
       bias_rows(p.b1, width, inner);
@@ -123,30 +123,42 @@ struct Encoder {
       store(row + d, (load(row + d) - mean) * inverse * load(p.gamma + d) + load(p.beta + d));
   }
 
-  static void neighbour_sum(const int64_t* row_ptr, const int32_t* col, const float* h, int64_t dim,
-                            int64_t r0, int64_t r1, float* out) {
-    for (int64_t i = r0; i < r1; ++i) {
-      const int64_t begin = row_ptr[i], end = row_ptr[i + 1];
-      float* o = out + i * dim;
-      int64_t d = 0;
-      for (; d + 4 * W <= dim; d += 4 * W) {
-        vf acc[4] = {};
-        for (int64_t j = begin; j < end; ++j) ARTLAS_UNROLL
-        for (int k = 0; k < 4; ++k) acc[k] += load(h + int64_t(col[j]) * dim + d + k * W);
-        ARTLAS_UNROLL
-        for (int k = 0; k < 4; ++k) store(o + d + k * W, acc[k]);
-      }
-      for (; d + W <= dim; d += W) {
-        vf acc = {};
-        for (int64_t j = begin; j < end; ++j) acc += load(h + int64_t(col[j]) * dim + d);
-        store(o + d, acc);
-      }
-      for (; d < dim; ++d) {
-        float acc = 0;
-        for (int64_t j = begin; j < end; ++j) acc += h[int64_t(col[j]) * dim + d];
-        o[d] = acc;
-      }
+  template <bool WEIGHTED>
+  ARTLAS_INLINE static void sum_neighbours(const EncoderGraph& g, const float* h, int64_t dim,
+                                           int64_t i, float* out) {
+    const int64_t begin = g.row_ptr[i], end = g.row_ptr[i + 1];
+    auto term = [&](int64_t j, int64_t d) ARTLAS_LAMBDA {
+      const vf x = load(h + int64_t(g.col[j]) * dim + d);
+      return WEIGHTED ? splat(g.weight[j]) * x : x;
+    };
+    int64_t d = 0;
+    for (; d + 4 * W <= dim; d += 4 * W) {
+      vf acc[4] = {};
+      for (int64_t j = begin; j < end; ++j) ARTLAS_UNROLL
+      for (int k = 0; k < 4; ++k) acc[k] += term(j, d + k * W);
+      ARTLAS_UNROLL
+      for (int k = 0; k < 4; ++k) store(out + d + k * W, acc[k]);
     }
+    for (; d + W <= dim; d += W) {
+      vf acc = {};
+      for (int64_t j = begin; j < end; ++j) acc += term(j, d);
+      store(out + d, acc);
+    }
+    for (; d < dim; ++d) {
+      float acc = 0;
+      for (int64_t j = begin; j < end; ++j)
+        acc += (WEIGHTED ? g.weight[j] : 1.0f) * h[int64_t(g.col[j]) * dim + d];
+      out[d] = acc;
+    }
+  }
+
+  static void neighbour_sum(const EncoderGraph& g, const float* h, int64_t dim, int64_t r0,
+                            int64_t r1, float* out) {
+    for (int64_t i = r0; i < r1; ++i)
+      if (g.weight)
+        sum_neighbours<true>(g, h, dim, i, out + i * dim);
+      else
+        sum_neighbours<false>(g, h, dim, i, out + i * dim);
   }
 };
 

@@ -174,7 +174,7 @@ struct Forward {
       ARTLAS_UNROLL
       for (int c = 0; c < C; ++c) {
         // padding roles: nu is 0 and so is v
-        const vf next = four(nu + 4 * c) / vmax(all_lanes(acc[c]), splat(1e-37f));
+        const vf next = four(nu + 4 * c) * reciprocal(vmax(all_lanes(acc[c]), splat(1e-37f)));
         moved = vmax(moved, vmax(next - role[c], role[c] - next));
         top = vmax(top, next);
         low = vmin(low, next > 0.0f ? next : splat(1.0f));
@@ -208,7 +208,7 @@ struct Forward {
       const vf m = per_lane(mu + r), scale = per_lane(u + r);
       const vf sum = scale * row_dot(k, role);
       // padding rows have sum 0: the floor only keeps 0/0 away
-      const vf part = vmin(splat(1.0f), m / vmax(sum, splat(1e-38f)));
+      const vf part = vmin(splat(1.0f), m * reciprocal(vmax(sum, splat(1e-37f))));
       const vf lack = vmax(m - sum, vf{});
       missing += lack;
       store_per_lane(row_sum + r, sum);
@@ -248,32 +248,38 @@ struct Forward {
     return hmax(error);
   }
 
-  // sum of the couplings' rows over some neighbours, four at a time
-  ARTLAS_INLINE static void sum_rows(const float* coupling, const int32_t* col, int64_t first,
-                                     int64_t begin, int64_t end, vf out[H]) {
+  // sum of the couplings' rows over the entries begin..end of A, four at a time
+  template <bool WEIGHTED>
+  ARTLAS_INLINE static void sum_entries(const GraphView& graph, const float* coupling,
+                                        int64_t begin, int64_t end, vf out[H]) {
     constexpr int U = H <= 2 ? 4 : (H <= 4 ? 2 : 1);
     vf acc[U][H];
     ARTLAS_UNROLL
     for (int s = 0; s < U; ++s) ARTLAS_UNROLL
     for (int h = 0; h < H; ++h) acc[s][h] = vf{};
+    auto add = [&](int64_t j, vf to[H]) ARTLAS_LAMBDA {
+      const float* row = coupling + (graph.col[j] - graph.first) * MP;
+      const vf w = WEIGHTED ? splat(graph.weight[j]) : vf{};
+      ARTLAS_UNROLL
+      for (int h = 0; h < H; ++h) to[h] += WEIGHTED ? w * load(row + h * W) : load(row + h * W);
+    };
     int64_t j = begin;
     for (; j + U <= end; j += U) ARTLAS_UNROLL
-    for (int s = 0; s < U; ++s) {
-      const float* row = coupling + (col[j + s] - first) * MP;
-      ARTLAS_UNROLL
-      for (int h = 0; h < H; ++h) acc[s][h] += load(row + h * W);
-    }
-    for (; j < end; ++j) {
-      const float* row = coupling + (col[j] - first) * MP;
-      ARTLAS_UNROLL
-      for (int h = 0; h < H; ++h) acc[0][h] += load(row + h * W);
-    }
+    for (int s = 0; s < U; ++s) add(j + s, acc[s]);
+    for (; j < end; ++j) add(j, acc[0]);
     ARTLAS_UNROLL
     for (int h = 0; h < H; ++h) {
       out[h] = acc[0][h];
       ARTLAS_UNROLL
       for (int s = 1; s < U; ++s) out[h] += acc[s][h];
     }
+  }
+  ARTLAS_INLINE static void sum_rows(const GraphView& graph, const float* coupling, int64_t begin,
+                                     int64_t end, vf out[H]) {
+    if (graph.weight)
+      sum_entries<true>(graph, coupling, begin, end, out);
+    else
+      sum_entries<false>(graph, coupling, begin, end, out);
   }
 
   static double cross(const GraphView& graph, const uint32_t* upper, const float* coupling,
@@ -287,16 +293,24 @@ struct Forward {
       tile_product<false>(rows, relation, MP, roles, MP, tile, MP);
       vf sum = {};
       for (int i = 0; i < TILE && r + i < graph.n; ++i) {
-        const int64_t begin = graph.row_ptr[r + i] + upper[r + i], end = graph.row_ptr[r + i + 1];
+        int64_t begin = graph.row_ptr[r + i] + upper[r + i];
+        const int64_t end = graph.row_ptr[r + i + 1];
         if (const int64_t later = r + i + AHEAD; later < graph.n)
           for (int64_t j = graph.row_ptr[later] + upper[later]; j < graph.row_ptr[later + 1]; ++j) {
             const float* row = coupling + (graph.col[j] - graph.first) * MP;
             for (int b = 0; b < MP; b += 16) __builtin_prefetch(row + b);
           }
+        const float* own = tile + i * MP;
+        if (begin < end && graph.col[begin] == graph.first + r + i) {  // a loop counts once
+          const vf half = splat(0.5f * graph.weight[begin++]);
+          ARTLAS_UNROLL
+          for (int h = 0; h < H; ++h)
+            sum += half * load(coupling + (r + i) * MP + h * W) * load(own + h * W);
+        }
         vf near[H];
-        sum_rows(coupling, graph.col, graph.first, begin, end, near);
+        sum_rows(graph, coupling, begin, end, near);
         ARTLAS_UNROLL
-        for (int h = 0; h < H; ++h) sum += near[h] * load(tile + i * MP + h * W);
+        for (int h = 0; h < H; ++h) sum += near[h] * load(own + h * W);
       }
       total += hsum(sum);
     }

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any, Unpack
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from artlas.kernels import _art  # type: ignore[attr-defined]
 from artlas.kernels.options import Mixing, Sinkhorn
-from artlas.kernels.structure import Structure
+from artlas.kernels.structure import Classes, Structure
 
 
 def isa() -> str:
@@ -55,6 +56,27 @@ class _Energies(torch.autograd.Function):
         return *grads, None, None
 
 
+def join_alike_nodes(structure: Structure, rounds: int) -> Structure:
+    """The same graphs with one node for all that have the same ``rounds`` of neighbourhoods.
+
+    Such nodes have the same embedding after as many GIN layers, and the same row in every coupling
+    but for their measure: nothing is lost. Graphs that would hardly shrink stay as they are.
+    """
+    csr = structure.node_ptr, structure.row_ptr, structure.col
+    quotient = _art.quotient(*csr, rounds, torch.get_num_threads())
+    if not quotient.worthwhile:
+        return structure
+    of = quotient.classes
+    joint = np.bincount(of.numpy(), structure.measure.numpy(), len(quotient.count))
+    return Structure(
+        quotient.node_ptr,
+        quotient.row_ptr,
+        quotient.col,
+        torch.from_numpy(joint).to(structure.dtype),
+        Classes(quotient.weight, quotient.count, quotient.degree, of, structure.node_ptr.diff()),
+    )
+
+
 class _NeighbourSum(torch.autograd.Function):
     """A is symmetric, so that its product is its own gradient."""
 
@@ -63,9 +85,9 @@ class _NeighbourSum(torch.autograd.Function):
         ctx.structure = structure
         h = h.contiguous()
         out = torch.empty_like(h)
-        _art.neighbour_sum(
-            structure.row_ptr, structure.col, h.detach(), torch.get_num_threads(), out
-        )
+        weight = None if structure.classes is None else structure.classes.weight
+        threads = torch.get_num_threads()
+        _art.neighbour_sum(structure.row_ptr, structure.col, weight, h.detach(), threads, out)
         return out
 
     @staticmethod
@@ -91,7 +113,7 @@ def couplings(
     out = nodes.new_empty(bases, structure.num_nodes, role_count)
     unused = nodes.new_zeros(bases, role_count, role_count)
     _art.couplings(_problem(structure, options), nodes, roles, unused, out)
-    return out
+    return out if structure.classes is None else structure.classes.share(out)
 
 
 def mixtures(
@@ -103,7 +125,7 @@ def mixtures(
 ) -> tuple[Tensor, Tensor, Tensor]:
     mixed = nodes.new_empty(structure.num_nodes, roles.shape[1])
     found = _mix(nodes, roles, relations, structure, options, None, None, mixed)
-    return *found, mixed
+    return *found, mixed if structure.classes is None else structure.classes.share(mixed)
 
 
 def transport_features(
@@ -115,20 +137,24 @@ def transport_features(
     **options: Unpack[Mixing],
 ) -> tuple[Tensor, Tensor, Tensor]:
     moved = nodes.new_empty(structure.num_graphs, roles.shape[1], x.shape[1])
-    x = x.detach().contiguous()
+    x = x.detach().contiguous() if structure.classes is None else structure.classes.mean(x)
     found = _mix(nodes, roles, relations, structure, options, x, moved, None)
     return *found, moved
 
 
 def neighbour_sum(h: Tensor, structure: Structure) -> Tensor:
-    return _NeighbourSum.apply(h, structure)
+    classes = structure.classes
+    return _NeighbourSum.apply(h if classes is None else h * classes.count[:, None], structure)
 
 
-def encode(packed: tuple[Tensor, ...], width: int, structure: Structure) -> Tensor:
-    """Projected node embeddings [N, D] from packed weights, without gradients."""
+def encode(packed: tuple[Tensor, ...], width: int, structure: Structure, x: Tensor) -> Tensor:
+    """Projected node embeddings [N, D] from packed weights and degrees x [N], no gradients."""
     out = packed[0].new_empty(structure.num_nodes, width)
     threads = torch.get_num_threads()
-    _art.encode(structure.node_ptr, structure.row_ptr, structure.col, *packed, width, threads, out)
+    classes = structure.classes
+    weighting = (None, None) if classes is None else (classes.weight, classes.count)
+    graph = structure.row_ptr, structure.col, *weighting, x
+    _art.encode(*graph, *packed, width, threads, out)
     return out
 
 
@@ -152,11 +178,14 @@ def _mix(
 
 
 def _problem(structure: Structure, options: Sinkhorn) -> Any:
+    classes = structure.classes
     return _art.Problem(
         structure.node_ptr,
         structure.row_ptr,
         structure.col,
         structure.measure,
+        None if classes is None else classes.weight,
+        None if classes is None else classes.sizes,
         options["scale"],
         math.inf if options["clamp"] is None else options["clamp"],
         options["steps"],

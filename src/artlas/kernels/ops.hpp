@@ -16,7 +16,8 @@ struct GraphView {
   int64_t n;               // nodes
   int64_t first;           // id of the first node in the collection
   const int64_t* row_ptr;  // of the first node
-  const int32_t* col;      // ids in the whole collection
+  const int32_t* col;      // ids in the whole collection, ascending within a row
+  const float* weight;     // of the entries; null where all are one
 };
 
 struct LogitView {
@@ -55,7 +56,7 @@ struct Ops {
   float (*round_emit)(const float* kernel, const float* mu, const float* u, const float* v,
                       const float* keep, const float* deficit, const float* spread, int64_t r0,
                       int64_t r1, float* out, float* colsum);
-  // sum over rows of <sum_{j > i, j ~ i} T_j, (T B)_i>: half of <A T, T B>.
+  // sum over rows of <A_ii T_i / 2 + sum_{j > i} A_ij T_j, (T B)_i>: half of <A T, T B>.
   double (*cross)(const GraphView&, const uint32_t* upper, const float* coupling,
                   const float* relation, int64_t roles, int64_t r0, int64_t r1);
   void (*mix)(float old_weight, float weight, const float* coupling, int64_t r0, int64_t r1,
@@ -66,7 +67,7 @@ struct Ops {
 
   // --- backward ---
   void (*emit_plain)(const float* kernel, const float* u, const float* v, int64_t n, float* out);
-  // out_i = factor sum_{j ~ i} T_j
+  // out_i = factor sum_j A_ij T_j
   void (*neighbours)(const GraphView&, const float* coupling, float factor, float* out);
   // out[MP, MP] += a' b over n rows
   void (*outer)(const float* a, const float* b, int64_t n, int64_t cols_b, float* out);
@@ -99,16 +100,25 @@ struct EncoderLayer {
   float self;                                     // 1 + epsilon_l
 };
 
+struct EncoderGraph {
+  const int64_t* row_ptr;
+  const int32_t* col;
+  const float* weight;  // of the entries, and how many nodes each node stands for;
+  const float* count;   // both null, or neither
+  const float* x;       // normalised degree
+  int64_t nodes;
+};
+
 struct EncoderOps {
   // h' = LayerNorm(h + MLP(self h + sum of neighbours' h)) for rows r0..r1. The first layer's h is
-  // relu(x lift_w + lift_b) of the scalar x, made on the fly; out may then be projected (project:
-  // [DP, DP] or null).
-  void (*layer)(const EncoderLayer&, const int64_t* row_ptr, const int32_t* col, const float* x,
-                const float* lift_w, const float* lift_b, const float* h, const float* project,
-                int64_t dim, int64_t padded_dim, int64_t n, int64_t r0, int64_t r1, float* out);
-  // out_i = sum_{j ~ i} h_j, any width
-  void (*neighbour_sum)(const int64_t* row_ptr, const int32_t* col, const float* h, int64_t dim,
-                        int64_t r0, int64_t r1, float* out);
+  // relu(x lift_w + lift_b) of the scalar x, made on the fly (h null); out may then be projected
+  // (project: [DP, DP] or null).
+  void (*layer)(const EncoderLayer&, const EncoderGraph&, const float* lift_w, const float* lift_b,
+                const float* h, const float* project, int64_t dim, int64_t padded_dim, int64_t r0,
+                int64_t r1, float* out);
+  // out_i = sum_j A_ij h_j, any width
+  void (*neighbour_sum)(const EncoderGraph&, const float* h, int64_t dim, int64_t r0, int64_t r1,
+                        float* out);
 };
 
 // One table per instruction set; nullptr where the padded number of roles is not built.

@@ -20,6 +20,7 @@
 #endif
 
 #define ARTLAS_INLINE inline __attribute__((always_inline))
+#define ARTLAS_LAMBDA __attribute__((always_inline))
 #define ARTLAS_UNROLL _Pragma("GCC unroll 64")
 
 namespace artlas::ARTLAS_ISA {

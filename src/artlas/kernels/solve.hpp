@@ -46,7 +46,7 @@ class Solver {
         for (int64_t j = begin; j < end; ++j) {
           const int64_t other = graph.col[j] - graph.first;
           smaller += other < i;
-          near += mu[other];
+          near += graph.weight ? double(graph.weight[j]) * mu[other] : mu[other];
         }
         space.upper[i] = smaller;
         total += near * mu[i];

@@ -79,17 +79,44 @@ class Chunk:
 
 
 @dataclass(frozen=True, eq=False)
+class Classes:
+    """What the nodes of a structure stand for when alike nodes of a graph were joined to classes.
+
+    weight [nnz]: edges between two classes over the product of their counts, loops included;
+    count [N]: nodes of a class; degree [N]: of each of them; of int64 [nodes]: the class of every
+    node of the graphs themselves; sizes int64 [G]: their numbers of nodes.
+    """
+
+    weight: Tensor
+    count: Tensor
+    degree: Tensor
+    of: Tensor
+    sizes: Tensor
+
+    def mean(self, x: Tensor) -> Tensor:
+        """Rows of x [nodes, d] averaged over every class, [N, d]."""
+        total = x.new_zeros(len(self.count), x.shape[1]).index_add_(0, self.of, x)
+        return total / self.count[:, None]
+
+    def share(self, coupling: Tensor) -> Tensor:
+        """Rows of couplings [..., N, M] shared out among the nodes of every class."""
+        return (coupling / self.count[:, None]).index_select(-2, self.of)
+
+
+@dataclass(frozen=True, eq=False)
 class Structure:
     """G graphs with N nodes in one block diagonal, symmetric, binary, loop-free CSR matrix.
 
     node_ptr int64 [G + 1]; row_ptr int64 [N + 1]; col int32 [nnz], node ids of the whole batch;
     measure [N], positive, summing to 1 over each graph. Its dtype is the one to compute in.
+    With ``classes`` the nodes are classes of alike nodes, and the entries have weights.
     """
 
     node_ptr: Tensor
     row_ptr: Tensor
     col: Tensor
     measure: Tensor
+    classes: Classes | None = None
     _chunks: dict[int, list[Chunk]] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -130,6 +157,11 @@ class Structure:
         graphs = torch.arange(self.num_graphs, device=self.device)
         return torch.repeat_interleave(graphs, self.node_ptr.diff(), output_size=self.num_nodes)
 
+    @property
+    def degree(self) -> Tensor:
+        """Number of neighbours of every node, [N]."""
+        return self.row_ptr.diff() if self.classes is None else self.classes.degree
+
     @cached_property
     def adjacency(self) -> Adjacency:
         """A over all the nodes of the batch."""
@@ -141,7 +173,10 @@ class Structure:
         mu = self.measure.to(wide(self.device))
         source, target = self.adjacency.source, self.col.long()
         chi = mu.new_zeros(self.num_graphs)
-        return chi.index_add_(0, self.owner[source], mu[source] * mu[target])
+        terms = mu[source] * mu[target]
+        if self.classes is not None:
+            terms *= self.classes.weight
+        return chi.index_add_(0, self.owner[source], terms)
 
     def chunks(self, limit: int) -> list[Chunk]:
         """Every graph once, in chunks of similar size and at most ``limit`` rows (or one graph)."""
