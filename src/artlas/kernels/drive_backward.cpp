@@ -39,8 +39,9 @@ class PairGradient {
   void run(int64_t k, const Saved& saved, float weight, float* products) {
     const LogitView in = b_.logits(solver_.index, k);
     const int64_t n = in.n, mp = b_.mp, last = b_.steps - 1;
+    hard_ = differ(reference_of(saved, 0), b_.no_potential.data());
     reference(in, saved, last);
-    if (starts_in_logs(saved, last)) {
+    if (starts_in_logs(last)) {
       first_row_potential(in);
       solver_.first_scaling();
     } else {
@@ -66,14 +67,14 @@ class PairGradient {
   const float* reference_of(const Saved& saved, int64_t step) const {
     return saved.g + step * b_.mp;
   }
-  bool starts_in_logs(const Saved& saved, int64_t step) const {
-    return step == 0 &&
-           std::memcmp(reference_of(saved, 0), b_.no_potential.data(), sizeof(float) * b_.mp);
+  bool differ(const float* one, const float* other) const {
+    return std::memcmp(one, other, sizeof(float) * b_.mp) != 0;
   }
+  // was the first iteration made in the log domain?
+  bool starts_in_logs(int64_t step) const { return step == 0 && hard_; }
   // does iteration `step` begin a new reference, in which the scaling before it is one?
   bool fresh(const Saved& saved, int64_t step) const {
-    return step == 0 || std::memcmp(reference_of(saved, step), reference_of(saved, step - 1),
-                                    sizeof(float) * b_.mp);
+    return step == 0 || (hard_ && differ(reference_of(saved, step), reference_of(saved, step - 1)));
   }
   const float* previous(const Saved& saved, int64_t step) {
     if (!fresh(saved, step)) return saved.v + (step - 1) * b_.mp;
@@ -110,7 +111,7 @@ class PairGradient {
       const float* v = saved.v + step * mp;
       float* p = s_.right.data() + depth * mp;
       for (int64_t a = 0; a < mp; ++a) p[a] = v[a] * s_.dg[a] * float(b_.roles);
-      if (starts_in_logs(saved, step)) {
+      if (starts_in_logs(step)) {
         log_start(in, flush, depth, step == b_.steps - 1);
         return;
       }
@@ -156,6 +157,7 @@ class PairGradient {
   const BackSpace& s_;
   Solver solver_;
   Buffer<float> ones_{b_.mp};
+  bool hard_ = false;
 };
 
 }  // namespace

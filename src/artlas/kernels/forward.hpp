@@ -170,27 +170,31 @@ struct Forward {
         ARTLAS_UNROLL
         for (int c = 0; c < C; ++c) acc[c] += k[c] * scale;
       }
-      vf moved = {}, top = {}, low = splat(INFINITY);
+      vi moved = {};
       ARTLAS_UNROLL
       for (int c = 0; c < C; ++c) {
         // padding roles: nu is 0 and so is v
         const vf next = four(nu + 4 * c) * reciprocal(vmax(all_lanes(acc[c]), splat(1e-37f)));
-        moved = vmax(moved, vmax(next - role[c], role[c] - next));
-        top = vmax(top, next);
-        low = vmin(low, next > 0.0f ? next : splat(1.0f));
+        moved |= (vi)next ^ (vi)role[c];
         role[c] = next;
-        *reinterpret_cast<v4_unaligned*>(v + 4 * c) = first_lane(next);
+        const v4 one = first_lane(next);
+        *reinterpret_cast<v4_unaligned*>(v + 4 * c) = one;
+        if (saved_v) *reinterpret_cast<v4_unaligned*>(saved_v + step * MP + 4 * c) = one;
       }
-      if (saved_v)
-        for (int a = 0; a < MP; a += 4)
-          *reinterpret_cast<v4_unaligned*>(saved_v + step * MP + a) =
-              *reinterpret_cast<const v4_unaligned*>(v + a);
       ++step;
-      if (hmax(moved) == 0.0f) {
+      if (!any(moved)) {
         *fixed = true;
         return step;
       }
-      if (limit < INFINITY && (hmax(top) > limit || -hmax(-low) * limit < 1.0f)) return step;
+      if (limit < INFINITY) {
+        vf top = {}, low = splat(1.0f);
+        ARTLAS_UNROLL
+        for (int c = 0; c < C; ++c) {
+          top = vmax(top, role[c]);
+          low = vmin(low, role[c] > 0.0f ? role[c] : splat(1.0f));
+        }
+        if (hmax(top) > limit || -hmax(-low) * limit < 1.0f) return step;
+      }
     }
     return steps;
   }

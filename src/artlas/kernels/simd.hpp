@@ -37,6 +37,7 @@ constexpr int L = W / 4;
 
 typedef float vf __attribute__((vector_size(4 * W)));
 typedef float v4 __attribute__((vector_size(16)));
+typedef int32_t vi __attribute__((vector_size(4 * W)));
 typedef float vf_unaligned __attribute__((vector_size(4 * W), aligned(4), may_alias));
 typedef float v4_unaligned __attribute__((vector_size(16), aligned(4), may_alias));
 
@@ -72,6 +73,7 @@ ARTLAS_INLINE v4 sum_over_lanes(vf x) {
   return _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
 }
 ARTLAS_INLINE v4 first_lane(vf x) { return _mm512_castps512_ps128(x); }
+ARTLAS_INLINE bool any(vi x) { return _mm512_test_epi32_mask((__m512i)x, (__m512i)x); }
 // the sum over lanes, in every lane
 ARTLAS_INLINE vf all_lanes(vf x) {
   x += (vf)_mm512_shuffle_f32x4(x, x, 0xB1);
@@ -122,6 +124,7 @@ ARTLAS_INLINE vf lane_sum(vf x) {
   return x + (vf)_mm256_permute_ps(x, 0x4E);
 }
 ARTLAS_INLINE v4 first_lane(vf x) { return _mm256_castps256_ps128(x); }
+ARTLAS_INLINE bool any(vi x) { return !_mm256_testz_si256((__m256i)x, (__m256i)x); }
 ARTLAS_INLINE vf all_lanes(vf x) { return x + (vf)_mm256_permute2f128_ps(x, x, 0x01); }
 ARTLAS_INLINE vf reciprocal(vf x) { return 1.0f / x; }
 ARTLAS_INLINE void transpose_lanes(vf x[L]) {
@@ -149,10 +152,10 @@ ARTLAS_INLINE vf per_lane(const float* p) { return splat(p[0]); }
 ARTLAS_INLINE void store_per_lane(float* p, vf x) { p[0] = x[0]; }
 ARTLAS_INLINE vf lane_sum(vf x) { return splat(hsum(x)); }
 ARTLAS_INLINE v4 first_lane(vf x) { return x; }
+ARTLAS_INLINE bool any(vi x) { return x[0] | x[1] | x[2] | x[3]; }
 ARTLAS_INLINE vf all_lanes(vf x) { return x; }
 ARTLAS_INLINE vf reciprocal(vf x) { return 1.0f / x; }
 ARTLAS_INLINE void transpose_lanes(vf*) {}
-typedef int32_t vi __attribute__((vector_size(16)));
 ARTLAS_INLINE vf round_even(vf x) {
   // adding and taking away 1.5 * 2^23 rounds to the nearest integer below 2^22
   const vf magic = splat(12582912.0f);

@@ -1,7 +1,13 @@
-// Threads for one call: started when it begins, gone when it ends. Nothing outlives the call, so
-// that a fork finds no half-alive pool, and PyTorch's own threads are left alone.
+// Threads for one call.
+//
+// PyTorch's OpenMP workers spin for a while after each of its operations; threads of our own would
+// fight them for the cores. So a call borrows the OpenMP runtime that PyTorch has loaded, where
+// there is one. OpenMP does not survive a fork: a forked child, like a process without OpenMP,
+// starts plain threads that end with the call.
 #pragma once
 
+#include <dlfcn.h>
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -12,6 +18,30 @@
 #include <vector>
 
 namespace artlas {
+
+struct OpenMP {
+  void (*parallel)(void (*)(void*), void*, unsigned, unsigned);
+  int (*rank)();
+  int (*size)();
+
+  static std::atomic<bool>& forked() {
+    static std::atomic<bool> flag{false};
+    return flag;
+  }
+  // the runtime in this process, or null
+  static const OpenMP* loaded() {
+    static const OpenMP found = [] {
+      pthread_atfork(nullptr, nullptr, [] { forked() = true; });
+      OpenMP omp{};
+      omp.parallel = reinterpret_cast<decltype(parallel)>(dlsym(RTLD_DEFAULT, "GOMP_parallel"));
+      omp.rank = reinterpret_cast<decltype(rank)>(dlsym(RTLD_DEFAULT, "omp_get_thread_num"));
+      omp.size = reinterpret_cast<decltype(size)>(dlsym(RTLD_DEFAULT, "omp_get_num_threads"));
+      return omp;
+    }();
+    const bool usable = found.parallel && found.rank && found.size && !forked();
+    return usable ? &found : nullptr;
+  }
+};
 
 class Team {
  public:
@@ -30,19 +60,37 @@ class Team {
       if (spins > 2000) std::this_thread::yield();
   }
 
+  // work(team, rank) on every rank of a team of at most `threads`
   template <typename Work>
   static void run(int threads, Work work) {
     Team team(threads < 1 ? 1 : threads);
+    if (team.size_ == 1) return work(team, 0);
+    if (const OpenMP* omp = OpenMP::loaded()) {
+      struct Call {
+        Team& team;
+        Work& work;
+        const OpenMP* omp;
+      } call{team, work, omp};
+      omp->parallel(
+          [](void* data) {
+            Call& c = *static_cast<Call*>(data);
+            // fewer than asked for, inside another parallel region: the same for every rank
+            c.team.size_ = c.omp->size();
+            c.work(c.team, c.omp->rank());
+          },
+          &call, unsigned(team.size_), 0);
+      return;
+    }
     std::vector<std::thread> others;
-    others.reserve(team.size() - 1);
-    for (int rank = 1; rank < team.size(); ++rank)
+    others.reserve(size_t(team.size_ - 1));
+    for (int rank = 1; rank < team.size_; ++rank)
       others.emplace_back([&work, &team, rank] { work(team, rank); });
     work(team, 0);
     for (auto& thread : others) thread.join();
   }
 
  private:
-  const int size_;
+  std::atomic<int> size_;
   std::atomic<int> arrived_{0};
   std::atomic<unsigned> phase_{0};
 };
