@@ -50,6 +50,14 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "artlas" / "bench"
 
 
+def real_batches(name: str, batches: int, seed: int) -> list[Batch]:
+    """Batches of 64 from one fixed-seed sample of a TU data set."""
+    sample = real_batch(name, batches * BATCH, seed)
+    origin = sample.origin.replace(f": {batches * BATCH} ", f": {BATCH} ")
+    cuts = range(0, batches * BATCH, BATCH)
+    return [Batch(name, origin, sample.graphs[cut : cut + BATCH]) for cut in cuts]
+
+
 def real_batch(name: str, count: int = BATCH, seed: int = SEED) -> Batch:
     """A fixed-seed sample of a TU data set, or generated graphs of its sizes if absent."""
     root = data_root()

@@ -43,16 +43,11 @@ class Weights:
 
 @dataclass(frozen=True)
 class Settings:
-    """The numbers that shape the forward pass, and whether to copy the logits contiguous.
-
-    The einsum of the logits leaves permuted strides that every later logsumexp inherits. The
-    published code runs on them (False); one copy makes it up to 1.3 times faster on a CPU (True).
-    """
+    """The numbers that shape the forward pass."""
 
     temperature: float
     iterations: int = 20
     clamp: float | None = None
-    contiguous: bool = False
 
 
 @dataclass(frozen=True)
@@ -144,8 +139,12 @@ def logits(weights: Weights, batch: PaddedBatch, bases: Tensor) -> Tensor:
 
 
 def sinkhorn(scores: Tensor, mu: Tensor, settings: Settings) -> Tensor:
-    """Couplings after full-matrix log-domain iterations (rows first) and one rounding."""
-    log_t = (scores.contiguous() if settings.contiguous else scores) / settings.temperature
+    """Couplings after full-matrix log-domain iterations (rows first) and one rounding.
+
+    The einsum leaves permuted strides, on which the published code runs; one copy here makes every
+    later logsumexp faster, up to 1.3 times.
+    """
+    log_t = scores.contiguous() / settings.temperature
     if settings.clamp is not None:
         log_t = log_t.clamp(-settings.clamp, settings.clamp)
     log_mu = mu.clamp(min=PADDED_MASS).log()[:, None, :, None]

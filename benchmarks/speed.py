@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ from benchmarks.data import Batch
 from benchmarks.report import Figure
 from benchmarks.subject import Energies, Subject, agreement, build, executed_steps, shape_of
 from benchmarks.timing import Call, Rounds, Seconds, Spread, interleave, ratio
-from benchmarks.work import GEMM_MULTIPLY_ADDS, executed_multiply_adds, gemm_call
+from benchmarks.work import GEMM_MULTIPLY_ADDS, gemm_call, multiply_adds
 
 TWIN_BAR = 2.0
 GEMM_BAR = 3.0
@@ -27,106 +27,118 @@ class Bars:
 
 @dataclass(frozen=True)
 class Case:
-    """One batch with one kind of weights, and how to time it."""
+    """Some batches with one kind of weights, timed together, and how to time them."""
 
-    subject: Subject
+    subjects: list[Subject]
     label: str
     facts: dict[str, Any]
     bars: Bars | None
     rounds: Rounds
-    tuned: bool
 
 
-def measure(batch: Batch, sharp: bool, bars: Bars | None, rounds: Rounds) -> Iterator[Figure]:
-    """All speed figures of one batch; with bars also over the reference's tuned form."""
-    subject = build(batch, sharp)
-    gaps = {kernels: agreement(subject, kernels) for kernels in ("native", "twin")}
-    label = f"{batch.name}, {'sharp' if sharp else 'fresh'} weights"
-    facts = _facts(batch, subject, gaps)
-    case = Case(subject, label, facts, bars, rounds, tuned=bars is not None)
+def measure(
+    batches: list[Batch], sharp: bool, bars: Bars | None, rounds: Rounds
+) -> Iterator[Figure]:
+    """All speed figures of some batches of one data set."""
+    subjects = [build(batch, sharp) for batch in batches]
+    label = f"{batches[0].name}, {'sharp' if sharp else 'fresh'} weights"
+    case = Case(subjects, label, _facts(batches, subjects), bars, rounds)
     yield from _inference(case)
     yield from _training(case)
+
+
+CONTENDERS: dict[str, Callable[[Subject], Energies]] = {
+    "reference": lambda subject: subject.reference_energies,
+    "native": lambda subject: partial(subject.our_energies, "native"),
+    "twin": lambda subject: partial(subject.our_energies, "twin"),
+}
 
 
 def _inference(case: Case) -> Iterator[Figure]:
     """Inference ratios, and the native time over the GEMM time of the same arithmetic."""
     calls: dict[str, Call] = {
-        name: partial(case.subject.infer, energies) for name, energies in _contenders(case)
+        name: partial(_each, [partial(s.infer, energies(s)) for s in case.subjects])
+        for name, energies in CONTENDERS.items()
     }
     times = interleave({**calls, "gemm": gemm_call()}, case.rounds)
     yield _headline("inference", case, times, case.bars.inference if case.bars else None)
-    yield from _others("inference", case, times, twin_bar=None)
-    yield _against_gemm(case, times)
+    yield _twin("inference", case, times, None)
+    yield from _against_gemm(case, times)
 
 
 def _training(case: Case) -> Iterator[Figure]:
     """Ratios of one training step, forward and backward."""
     calls: dict[str, Call] = {}
-    for name, energies in _contenders(case):
+    for name, energies in CONTENDERS.items():
         kernels = name if name in ("native", "twin") else None
-        calls[name] = partial(case.subject.train, energies, kernels)
+        steps = [partial(s.train, energies(s), kernels) for s in case.subjects]
+        calls[name] = partial(_each, steps)
     times = interleave(calls, case.rounds)
     yield _headline("training step", case, times, case.bars.training if case.bars else None)
-    yield from _others("training step", case, times, twin_bar=TWIN_BAR if case.bars else None)
+    yield _twin("training step", case, times, TWIN_BAR if case.bars else None)
+
+
+def _each(calls: Sequence[Call]) -> None:
+    """Make every call."""
+    for call in calls:
+        call()
 
 
 def _headline(kind: str, case: Case, times: Seconds, bar: float | None) -> Figure:
     """The reference's time over ours, with the timings of every contender."""
     name = f"{kind}, reference / native: {case.label}"
-    medians = {n: Spread.of(times[n]).median for n in ("reference", "native")}
-    note = ", ".join(f"{n} {1e3 * t:,.1f} ms" for n, t in medians.items())
+    count = len(case.subjects)
+    medians = {n: Spread.of(times[n]).median / count for n in ("reference", "native")}
+    note = ", ".join(f"{n} {1e3 * t:,.1f} ms a batch" for n, t in medians.items())
     note = f"{note}; {case.facts['origin']}"
     raw = {**case.facts, "seconds": times}
     return Figure.of(name, ratio(times, "reference", "native"), bar=bar, note=note, raw=raw)
 
 
-def _contenders(case: Case) -> list[tuple[str, Energies]]:
-    """Everything that computes the energies, by name."""
-    subject = case.subject
-    contenders: list[tuple[str, Energies]] = [
-        ("reference", subject.reference_energies),
-        ("native", partial(subject.our_energies, "native")),
-        ("twin", partial(subject.our_energies, "twin")),
-    ]
-    if case.tuned:
-        contenders.append(("contiguous", partial(subject.reference_energies, contiguous=True)))
-    return contenders
-
-
-def _others(kind: str, case: Case, times: Seconds, twin_bar: float | None) -> Iterator[Figure]:
-    """The twin's ratio, and the native ratio over the tuned reference if it was timed."""
+def _twin(kind: str, case: Case, times: Seconds, bar: float | None) -> Figure:
+    """The reference's time over the twin's."""
     name = f"{kind}, reference / twin: {case.label}"
-    yield Figure.of(name, ratio(times, "reference", "twin"), bar=twin_bar)
-    if "contiguous" in times:
-        name = f"{kind}, reference on contiguous logits / native: {case.label}"
-        yield Figure.of(name, ratio(times, "contiguous", "native"))
+    return Figure.of(name, ratio(times, "reference", "twin"), bar=bar)
 
 
-def _against_gemm(case: Case, times: Seconds) -> Figure:
-    """Native inference time over the time of its multiply-adds at the GEMM rate."""
-    subject, steps = case.subject, executed_steps(case.subject)
-    work = executed_multiply_adds(subject.graphs, shape_of(subject.model), steps)
-    pairs = zip(times["native"], times["gemm"], strict=True)
-    values = [native / (gemm * work / GEMM_MULTIPLY_ADDS) for native, gemm in pairs]
+def _against_gemm(case: Case, times: Seconds) -> Iterator[Figure]:
+    """Native inference time over the time of its multiply-adds at the GEMM rate.
+
+    Once as the method counts them on the graphs, and once as they are executed, after alike nodes
+    were joined; both with the Sinkhorn iterations really run.
+    """
     rate = GEMM_MULTIPLY_ADDS / Spread.of(times["gemm"]).median
-    note = (
-        f"{work / 1e6:,.0f} M multiply-adds with {steps:.1f} Sinkhorn iterations executed; "
-        f"GEMM {rate / 1e9:,.0f} G/s"
-    )
-    raw = {"multiply_adds": work, "steps": steps, "gemm_multiply_adds_per_second": rate}
-    name = f"inference, native / GEMM time of its multiply-adds: {case.label}"
-    bar = GEMM_BAR if case.bars else None
-    return Figure.of(name, Spread.of(values), bar=bar, at_most=True, note=note, raw=raw)
+    for words, joined in {"the method's": False, "the executed": True}.items():
+        work, steps = 0, 0.0
+        for subject in case.subjects:
+            executed = executed_steps(subject)
+            stages = multiply_adds(*subject.size(joined), shape_of(subject.model), executed)
+            work += sum(stages.values())
+            steps += executed / len(case.subjects)
+        pairs = zip(times["native"], times["gemm"], strict=True)
+        values = [native / (gemm * work / GEMM_MULTIPLY_ADDS) for native, gemm in pairs]
+        note = (
+            f"{work / 1e6:,.0f} M multiply-adds, {steps:.1f} Sinkhorn iterations; "
+            f"GEMM {rate / 1e9:,.0f} G/s"
+        )
+        raw = {"multiply_adds": work, "steps": steps, "gemm_multiply_adds_per_second": rate}
+        name = f"inference, native / GEMM time of {words} multiply-adds: {case.label}"
+        bar = GEMM_BAR if case.bars and not joined else None
+        yield Figure.of(name, Spread.of(values), bar=bar, at_most=True, note=note, raw=raw)
 
 
-def _facts(batch: Batch, subject: Subject, gaps: dict[str, float]) -> dict[str, Any]:
-    """What the timings of a batch belong to."""
+def _facts(batches: list[Batch], subjects: list[Subject]) -> dict[str, Any]:
+    """What the timings belong to; refuses to time what does not agree."""
+    gaps = {k: max(agreement(s, k) for s in subjects) for k in ("native", "twin")}
+    plain, joined = ([s.size(j) for s in subjects] for j in (False, True))
     return {
-        "origin": batch.origin,
-        "graphs": len(batch.graphs),
-        "nodes": int(subject.graphs.node_ptr[-1]),
-        "entries": int(subject.graphs.col.numel()),
-        "widest": subject.padded.widest,
-        "query_scale": subject.query_scale,
+        "origin": f"{len(batches)} x {batches[0].origin}",
+        "graphs": [len(s.graphs) for s in subjects],
+        "nodes": [nodes for nodes, _ in plain],
+        "entries": [entries for _, entries in plain],
+        "joined_nodes": [nodes for nodes, _ in joined],
+        "joined_entries": [entries for _, entries in joined],
+        "widest": [s.padded.widest for s in subjects],
+        "query_scale": [s.query_scale for s in subjects],
         "largest_energy_gap": gaps,
     }

@@ -50,10 +50,16 @@ class Subject:
         """The reference's settings for this model."""
         return settings_of(self.model)
 
-    def reference_energies(self, contiguous: bool = False) -> Tensor:
+    def reference_energies(self) -> Tensor:
         """Energies of the published form."""
-        settings = replace(self.settings, contiguous=contiguous)
-        return reference.energies(self.weights, self.padded, settings)
+        return reference.energies(self.weights, self.padded, self.settings)
+
+    def size(self, joined: bool) -> tuple[int, int]:
+        """Nodes and stored entries, of the graphs or with alike nodes joined as they are run."""
+        if not joined:
+            return self.graphs.num_nodes, 2 * self.graphs.num_edges
+        structure = self.model.structure(self.graphs)
+        return structure.num_nodes, len(structure.col)
 
     def our_energies(self, kernels: str) -> Tensor:
         """Energies of artlas with the kernels named, differentiable where gradients are on."""

@@ -39,12 +39,6 @@ def multiply_adds(
     }
 
 
-def executed_multiply_adds(graphs: object, shape: Shape, steps: float | None = None) -> int:
-    """All multiply-adds of one inference pass over a ragged CSR of graphs."""
-    nodes, entries = int(graphs.node_ptr[-1]), int(graphs.col.numel())  # type: ignore[attr-defined]
-    return sum(multiply_adds(nodes, entries, shape, steps).values())
-
-
 def gemm_call() -> Call:
     """A float32 matrix product of 2048^3 multiply-adds, ready to be timed."""
     left, right = torch.randn(2, GEMM_SIZE, GEMM_SIZE)

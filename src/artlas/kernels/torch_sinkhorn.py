@@ -17,7 +17,7 @@ from torch import Tensor
 
 from artlas.kernels.structure import Chunk, wide
 
-HARD = 40.0  # a pair with a wider row of logits is solved in the log domain
+HARD = 70.0  # a pair with a wider row of logits is solved in the log domain
 TINY = 1e-8  # least denominator of the rounding
 
 State = tuple[Tensor | None, Tensor, Tensor | None]  # see Block
