@@ -125,12 +125,12 @@ EncoderGraph encoder_graph(const Ids& row_ptr, const Cols& col, const std::optio
           int64_t(row_ptr.shape(0)) - 1};
 }
 
-// A member of a Quotient as a tensor that keeps it alive.
+// A member of a Quotient as an array that keeps it alive.
 template <auto Member>
 auto vector_of(nb::handle self) {
   auto& values = nb::cast<Quotient&>(self).*Member;
   using T = typename std::decay_t<decltype(values)>::value_type;
-  return nb::ndarray<nb::pytorch, T, nb::ndim<1>>(values.data(), {values.size()}, self);
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(values.data(), {values.size()}, self);
 }
 
 struct Problem {  // the arguments every call shares

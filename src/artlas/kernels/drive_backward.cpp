@@ -41,12 +41,12 @@ class PairGradient {
     const int64_t n = in.n, mp = b_.mp, last = b_.steps - 1;
     hard_ = differ(reference_of(saved, 0), b_.no_potential.data());
     reference(in, saved, last);
+    solver_.scaled = false;
     if (starts_in_logs(last)) {
       first_row_potential(in);
       solver_.first_scaling();
     } else {
-      b_.ops->sweep(s_.kernel.data(), s_.mu.data(), previous(saved, last), 0, n, s_.u.data(),
-                    s_.p.data());
+      std::copy_n(previous(saved, last), mp, solver_.v_prev.data());
     }
     std::copy_n(saved.v + last * mp, mp, solver_.v.data());
     couplings(n);

@@ -129,92 +129,97 @@ struct Forward {
     ARTLAS_UNROLL
     for (int c = 0; c < C; ++c) out[c] = four(v + 4 * c);
   }
+  // sums over lanes of W / 4 columns of roles: roles h * W to (h + 1) * W in order
+  ARTLAS_INLINE static vf role_sums(const vf acc[C], int h) {
+    vf x[L];
+    ARTLAS_UNROLL
+    for (int i = 0; i < L; ++i) x[i] = acc[h * L + i];
+    transpose_lanes(x);
+    vf sum = x[0];
+    ARTLAS_UNROLL
+    for (int i = 1; i < L; ++i) sum += x[i];
+    return sum;
+  }
   ARTLAS_INLINE static void store_roles(const vf acc[C], float* out) {
     ARTLAS_UNROLL
-    for (int c = 0; c < C; ++c)
-      *reinterpret_cast<v4_unaligned*>(out + 4 * c) = sum_over_lanes(acc[c]);
+    for (int h = 0; h < H; ++h) store(out + h * W, role_sums(acc, h));
   }
-
-  static void sweep(const float* kernel, const float* mu, const float* v, int64_t r0, int64_t r1,
-                    float* u, float* colsum) {
-    vf role[C], acc[C];
-    spread_roles(v, role);
+  // acc += K' u over rows r0..r1, u = mu / (K role); FAR asks for rows beyond the cache early
+  template <bool FAR>
+  ARTLAS_INLINE static void half_steps(const float* kernel, const float* mu, const vf role[C],
+                                       int64_t r0, int64_t r1, vf acc[C]) {
+    constexpr int64_t AHEAD = 96;  // rows: past the end of the page, where the hardware stops
     ARTLAS_UNROLL
     for (int c = 0; c < C; ++c) acc[c] = vf{};
     for (int64_t r = r0; r < r1; r += L) {
       vf k[C];
       load_group(kernel + r * MP, k);
-      const vf scale = per_lane(mu + r) * reciprocal(row_dot(k, role));
-      store_per_lane(u + r, scale);
+      if constexpr (FAR)
+        for (int b = 0; b < L * MP; b += 16) __builtin_prefetch(kernel + (r + AHEAD) * MP + b);
+      const vf u = per_lane(mu + r) * reciprocal(row_dot(k, role));
       ARTLAS_UNROLL
-      for (int c = 0; c < C; ++c) acc[c] += k[c] * scale;
+      for (int c = 0; c < C; ++c) acc[c] += k[c] * u;
     }
+  }
+
+  static void sweep(const float* kernel, const float* mu, const float* v, int64_t r0, int64_t r1,
+                    float* colsum) {
+    vf role[C], acc[C];
+    spread_roles(v, role);
+    half_steps<true>(kernel, mu, role, r0, r1, acc);
     store_roles(acc, colsum);
   }
 
   static int64_t sweeps(const float* kernel, const float* mu, const float* nu, int64_t n,
-                        int64_t steps, float limit, float* v, float* u, float* saved_v,
+                        int64_t steps, float limit, float* v, float* v_prev, float* saved_v,
                         bool* fixed) {
     *fixed = false;
-    vf role[C];
-    spread_roles(v, role);
     for (int64_t step = 0; step < steps;) {
-      vf acc[C];
-      ARTLAS_UNROLL
-      for (int c = 0; c < C; ++c) acc[c] = vf{};
-      for (int64_t r = 0; r < n; r += L) {
-        vf k[C];
-        load_group(kernel + r * MP, k);
-        const vf scale = per_lane(mu + r) * reciprocal(row_dot(k, role));
-        store_per_lane(u + r, scale);
-        ARTLAS_UNROLL
-        for (int c = 0; c < C; ++c) acc[c] += k[c] * scale;
-      }
+      vf role[C], acc[C], top = {}, low = splat(1.0f);
       vi moved = {};
+      spread_roles(v, role);
+      half_steps<false>(kernel, mu, role, 0, n, acc);
       ARTLAS_UNROLL
-      for (int c = 0; c < C; ++c) {
+      for (int h = 0; h < H; ++h) {
         // padding roles: nu is 0 and so is v
-        const vf next = four(nu + 4 * c) * reciprocal(vmax(all_lanes(acc[c]), splat(1e-37f)));
-        moved |= (vi)next ^ (vi)role[c];
-        role[c] = next;
-        const v4 one = first_lane(next);
-        *reinterpret_cast<v4_unaligned*>(v + 4 * c) = one;
-        if (saved_v) *reinterpret_cast<v4_unaligned*>(saved_v + step * MP + 4 * c) = one;
+        const vf total = vmax(role_sums(acc, h), splat(1e-37f));
+        const vf old = load(v + h * W), next = load(nu + h * W) * reciprocal(total);
+        moved |= (vi)next ^ (vi)old;
+        top = vmax(top, next);
+        low = vmin(low, next > 0.0f ? next : splat(1.0f));
+        store(v_prev + h * W, old);
+        store(v + h * W, next);
+        if (saved_v) store(saved_v + step * MP + h * W, next);
       }
       ++step;
       if (!any(moved)) {
         *fixed = true;
         return step;
       }
-      if (limit < INFINITY) {
-        vf top = {}, low = splat(1.0f);
-        ARTLAS_UNROLL
-        for (int c = 0; c < C; ++c) {
-          top = vmax(top, role[c]);
-          low = vmin(low, role[c] > 0.0f ? role[c] : splat(1.0f));
-        }
-        if (hmax(top) > limit || -hmax(-low) * limit < 1.0f) return step;
-      }
+      if (limit < INFINITY && (hmax(top) > limit || -hmax(-low) * limit < 1.0f)) return step;
     }
     return steps;
   }
 
-  static float round_rows(const float* kernel, const float* mu, const float* u, const float* v,
-                          int64_t r0, int64_t r1, float* row_sum, float* keep, float* deficit,
-                          float* colsum) {
-    vf role[C], acc[C], missing = {};
+  static float round_rows(const float* kernel, const float* mu, const float* v_prev, const float* v,
+                          int64_t r0, int64_t r1, float* u, float* row_sum, float* keep,
+                          float* deficit, float* colsum) {
+    vf role[C], before[C], acc[C], missing = {};
     spread_roles(v, role);
+    if (v_prev) spread_roles(v_prev, before);
     ARTLAS_UNROLL
     for (int c = 0; c < C; ++c) acc[c] = vf{};
     for (int64_t r = r0; r < r1; r += L) {
       vf k[C];
       load_group(kernel + r * MP, k);
-      const vf m = per_lane(mu + r), scale = per_lane(u + r);
+      const vf m = per_lane(mu + r);
+      const vf scale = v_prev ? m * reciprocal(row_dot(k, before)) : per_lane(u + r);
       const vf sum = scale * row_dot(k, role);
       // padding rows have sum 0: the floor only keeps 0/0 away
       const vf part = vmin(splat(1.0f), m * reciprocal(vmax(sum, splat(1e-37f))));
       const vf lack = vmax(m - sum, vf{});
       missing += lack;
+      if (v_prev) store_per_lane(u + r, scale);
       store_per_lane(row_sum + r, sum);
       store_per_lane(keep + r, part);
       store_per_lane(deficit + r, lack);

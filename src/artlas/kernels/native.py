@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Unpack
 
 import numpy as np
@@ -38,9 +39,8 @@ class _Energies(torch.autograd.Function):
             padded = _art.padded_roles(role_count)
             saved = nodes.new_empty(structure.num_graphs, bases, 2, options["steps"], padded)
         found, residuals = _pair_outputs(nodes, roles, structure)
-        _art.energies(
-            _problem(structure, options), nodes, roles, relations, found, residuals, saved
-        )
+        problem = _problem(structure, options)
+        _call(_art.energies, problem, nodes, roles, relations, found, residuals, saved)
         ctx.mark_non_differentiable(residuals)
         ctx.save_for_backward(nodes, roles, relations, found, saved)
         ctx.structure, ctx.options = structure, options
@@ -52,7 +52,8 @@ class _Energies(torch.autograd.Function):
         grad = torch.where(found > 0, grad, 0.0)  # energies are clamped at zero
         grads = torch.empty_like(nodes), torch.empty_like(roles), torch.empty_like(relations)
         problem = _problem(ctx.structure, ctx.options)
-        _art.backward(problem, nodes, roles, relations, saved, grad.contiguous(), *grads)
+        grad = grad.contiguous()
+        _call(_art.backward, problem, nodes, roles, relations, saved, grad, *grads)
         return *grads, None, None
 
 
@@ -63,17 +64,20 @@ def join_alike_nodes(structure: Structure, rounds: int) -> Structure:
     but for their measure: nothing is lost. Graphs that would hardly shrink stay as they are.
     """
     csr = structure.node_ptr, structure.row_ptr, structure.col
-    quotient = _art.quotient(*csr, rounds, torch.get_num_threads())
+    quotient = _call(_art.quotient, *csr, rounds, torch.get_num_threads())
     if not quotient.worthwhile:
         return structure
-    of = quotient.classes
-    joint = np.bincount(of.numpy(), structure.measure.numpy(), len(quotient.count))
+    joint = np.bincount(quotient.classes, structure.measure.numpy(), len(quotient.count))
+    weight, count, degree, of = (
+        torch.from_numpy(part)
+        for part in (quotient.weight, quotient.count, quotient.degree, quotient.classes)
+    )
     return Structure(
-        quotient.node_ptr,
-        quotient.row_ptr,
-        quotient.col,
+        torch.from_numpy(quotient.node_ptr),
+        torch.from_numpy(quotient.row_ptr),
+        torch.from_numpy(quotient.col),
         torch.from_numpy(joint).to(structure.dtype),
-        Classes(quotient.weight, quotient.count, quotient.degree, of, structure.node_ptr.diff()),
+        Classes(weight, count, degree, of, structure.node_ptr.diff()),
     )
 
 
@@ -86,8 +90,8 @@ class _NeighbourSum(torch.autograd.Function):
         h = h.contiguous()
         out = torch.empty_like(h)
         weight = None if structure.classes is None else structure.classes.weight
-        threads = torch.get_num_threads()
-        _art.neighbour_sum(structure.row_ptr, structure.col, weight, h.detach(), threads, out)
+        graph = structure.row_ptr, structure.col, weight
+        _call(_art.neighbour_sum, *graph, h.detach(), torch.get_num_threads(), out)
         return out
 
     @staticmethod
@@ -112,7 +116,7 @@ def couplings(
     bases, role_count = roles.shape[:2]
     out = nodes.new_empty(bases, structure.num_nodes, role_count)
     unused = nodes.new_zeros(bases, role_count, role_count)
-    _art.couplings(_problem(structure, options), nodes, roles, unused, out)
+    _call(_art.couplings, _problem(structure, options), nodes, roles, unused, out)
     return out if structure.classes is None else structure.classes.share(out)
 
 
@@ -150,11 +154,10 @@ def neighbour_sum(h: Tensor, structure: Structure) -> Tensor:
 def encode(packed: tuple[Tensor, ...], width: int, structure: Structure, x: Tensor) -> Tensor:
     """Projected node embeddings [N, D] from packed weights and degrees x [N], no gradients."""
     out = packed[0].new_empty(structure.num_nodes, width)
-    threads = torch.get_num_threads()
     classes = structure.classes
     weighting = (None, None) if classes is None else (classes.weight, classes.count)
     graph = structure.row_ptr, structure.col, *weighting, x
-    _art.encode(*graph, *packed, width, threads, out)
+    _call(_art.encode, *graph, *packed, width, torch.get_num_threads(), out)
     return out
 
 
@@ -172,14 +175,20 @@ def _mix(
     sides = _plain(nodes, roles, relations)
     found, residuals = _pair_outputs(nodes, roles, structure)
     top = roles.shape[0] if options["top_k"] is None else options["top_k"]
-    problem = _problem(structure, options)
-    _art.mixtures(problem, *sides, options["temperature"], top, x, found, residuals, moved, mixed)
+    problem, temperature = _problem(structure, options), options["temperature"]
+    _call(_art.mixtures, problem, *sides, temperature, top, x, found, residuals, moved, mixed)
     return found, residuals
+
+
+def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call compiled code with tensors as NumPy views, which it takes ten times faster."""
+    return function(*(a.numpy() if isinstance(a, Tensor) else a for a in arguments))
 
 
 def _problem(structure: Structure, options: Sinkhorn) -> Any:
     classes = structure.classes
-    return _art.Problem(
+    return _call(
+        _art.Problem,
         structure.node_ptr,
         structure.row_ptr,
         structure.col,

@@ -38,18 +38,19 @@ struct Ops {
   // f_i = log mu_i - lse_a(l_ia), and the pieces (maximum, sum) of lse_i(l_ia + f_i) per role.
   void (*log_iteration)(const LogitView&, const float* mu, int64_t r0, int64_t r1, float* f,
                         float* column_max, float* column_sum);
-  // one Sinkhorn iteration: u = mu / (K v), colsum = K' u.
+  // one Sinkhorn iteration's sums: colsum = K' u, u = mu / (K v).
   void (*sweep)(const float* kernel, const float* mu, const float* v, int64_t r0, int64_t r1,
-                float* u, float* colsum);
-  // up to `steps` such iterations of a graph that is one chunk, v = nu / colsum between them; every
-  // v goes to saved_v (may be null). Ends early when v repeats to the bit (*fixed), or when an
-  // entry leaves [1/limit, limit]. Returns the number of iterations done.
+                float* colsum);
+  // up to `steps` iterations of a graph that is one chunk, v = nu / colsum between them; every v
+  // goes to saved_v (may be null), the one before the last to v_prev. Ends early when v repeats to
+  // the bit (*fixed), or when an entry leaves [1/limit, limit]. Returns the iterations done.
   int64_t (*sweeps)(const float* kernel, const float* mu, const float* nu, int64_t n, int64_t steps,
-                    float limit, float* v, float* u, float* saved_v, bool* fixed);
-  // rounding, rows: row sums r of T = u K v; keep = min(1, mu / r); deficit = max(mu - r, 0);
-  // colsum of keep T (without the factor v). Returns the sum of the deficits.
-  float (*round_rows)(const float* kernel, const float* mu, const float* u, const float* v,
-                      int64_t r0, int64_t r1, float* row_sum, float* keep, float* deficit,
+                    float limit, float* v, float* v_prev, float* saved_v, bool* fixed);
+  // rounding, rows: u = mu / (K v_prev) (u is given where v_prev is null), row sums r of T = u K v;
+  // keep = min(1, mu / r); deficit = max(mu - r, 0); colsum of keep T (without the factor v).
+  // Returns the sum of the deficits.
+  float (*round_rows)(const float* kernel, const float* mu, const float* v_prev, const float* v,
+                      int64_t r0, int64_t r1, float* u, float* row_sum, float* keep, float* deficit,
                       float* colsum);
   // T' = keep u K v + deficit spread', row-major into out (may be the kernel itself);
   // colsum of T'; the largest row error is returned.

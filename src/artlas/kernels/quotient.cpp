@@ -30,9 +30,12 @@ struct GraphClasses {
   std::vector<float> weight;
 };
 
-class Refinement {
+class Refinement {  // one a thread: its scratch is used for graph after graph
  public:
-  Refinement(const GraphView& graph) : g_(graph), colour_(graph.n), mixed_(graph.n) {
+  void open(const GraphView& graph) {
+    g_ = graph;
+    colour_.resize(size_t(g_.n));
+    mixed_.resize(size_t(g_.n));
     for (int64_t i = 0; i < g_.n; ++i) colour_[i] = {degree(i), degree(i)};
   }
   uint64_t degree(int64_t i) const { return uint64_t(g_.row_ptr[i + 1] - g_.row_ptr[i]); }
@@ -73,7 +76,7 @@ class Refinement {
   }
 
  private:
-  const GraphView g_;
+  GraphView g_{};
   std::vector<Colour> colour_, mixed_;
   std::vector<int32_t> table_;
   std::vector<int64_t> firsts_;
@@ -107,10 +110,10 @@ void count_entries(const GraphView& g, GraphClasses& out, int32_t classes) {
   }
 }
 
-GraphClasses classes_of(const GraphView& g, int rounds) {
+GraphClasses classes_of(const GraphView& g, int rounds, Refinement& colours) {
   GraphClasses out;
   if (g.n < 4 || g.n > std::numeric_limits<int32_t>::max()) return out;
-  Refinement colours(g);
+  colours.open(g);
   const double most = WORTHWHILE * double(g.n);
   for (int round = 0; round < rounds; ++round) {
     colours.step();
@@ -135,7 +138,9 @@ Quotient run_quotient(const int64_t* node_ptr, const int64_t* row_ptr, const int
   std::atomic<int64_t> next{0};
   const double work = double(row_ptr[node_ptr[graphs]]) + 10.0 * double(node_ptr[graphs]);
   Team::run(int(std::max(1.0, std::min(double(threads), work / 1e5))), [&](Team&, int) {
-    for (int64_t g; (g = next.fetch_add(1)) < graphs;) found[g] = classes_of(view(g), rounds);
+    Refinement colours;
+    for (int64_t g; (g = next.fetch_add(1)) < graphs;)
+      found[g] = classes_of(view(g), rounds, colours);
   });
   Quotient q;
   for (const GraphClasses& one : found) q.worthwhile |= one.joined;

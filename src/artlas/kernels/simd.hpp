@@ -68,17 +68,7 @@ ARTLAS_INLINE vf lane_sum(vf x) {
   x += (vf)_mm512_permute_ps(x, 0xB1);
   return x + (vf)_mm512_permute_ps(x, 0x4E);
 }
-ARTLAS_INLINE v4 sum_over_lanes(vf x) {
-  const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
-  return _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
-}
-ARTLAS_INLINE v4 first_lane(vf x) { return _mm512_castps512_ps128(x); }
 ARTLAS_INLINE bool any(vi x) { return _mm512_test_epi32_mask((__m512i)x, (__m512i)x); }
-// the sum over lanes, in every lane
-ARTLAS_INLINE vf all_lanes(vf x) {
-  x += (vf)_mm512_shuffle_f32x4(x, x, 0xB1);
-  return x + (vf)_mm512_shuffle_f32x4(x, x, 0x4E);
-}
 ARTLAS_INLINE vf reciprocal(vf x) {
   const vf r = _mm512_rcp14_ps(x);
   return r + r * (1.0f - x * r);  // both fused, so that the correction is rounded once
@@ -123,9 +113,7 @@ ARTLAS_INLINE vf lane_sum(vf x) {
   x += (vf)_mm256_permute_ps(x, 0xB1);
   return x + (vf)_mm256_permute_ps(x, 0x4E);
 }
-ARTLAS_INLINE v4 first_lane(vf x) { return _mm256_castps256_ps128(x); }
 ARTLAS_INLINE bool any(vi x) { return !_mm256_testz_si256((__m256i)x, (__m256i)x); }
-ARTLAS_INLINE vf all_lanes(vf x) { return x + (vf)_mm256_permute2f128_ps(x, x, 0x01); }
 ARTLAS_INLINE vf reciprocal(vf x) { return 1.0f / x; }
 ARTLAS_INLINE void transpose_lanes(vf x[L]) {
   const vf a = x[0], b = x[1];
@@ -151,9 +139,7 @@ ARTLAS_INLINE vf four(const float* p) { return load(p); }
 ARTLAS_INLINE vf per_lane(const float* p) { return splat(p[0]); }
 ARTLAS_INLINE void store_per_lane(float* p, vf x) { p[0] = x[0]; }
 ARTLAS_INLINE vf lane_sum(vf x) { return splat(hsum(x)); }
-ARTLAS_INLINE v4 first_lane(vf x) { return x; }
 ARTLAS_INLINE bool any(vi x) { return x[0] | x[1] | x[2] | x[3]; }
-ARTLAS_INLINE vf all_lanes(vf x) { return x; }
 ARTLAS_INLINE vf reciprocal(vf x) { return 1.0f / x; }
 ARTLAS_INLINE void transpose_lanes(vf*) {}
 ARTLAS_INLINE vf round_even(vf x) {

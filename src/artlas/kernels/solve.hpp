@@ -24,6 +24,7 @@ class Solver {
         mp(batch.mp),
         nu(1.0f / float(batch.roles)),
         v(mp),
+        v_prev(mp),
         reference(mp),
         column(mp),
         spread(mp),
@@ -67,11 +68,12 @@ class Solver {
     return energy(k);
   }
 
-  // Sinkhorn: leaves the kernel of the last reference, u and v.
+  // Sinkhorn: leaves the kernel of the last reference, v and the one before.
   void iterate(int64_t k, const Saved* saved) {
     const LogitView in = batch.logits(index, k);
     std::copy_n(batch.no_potential.data(), mp, reference.data());
-    for (int64_t a = 0; a < mp; ++a) v[a] = a < batch.roles ? 1.0f : 0.0f;
+    for (int64_t a = 0; a < mp; ++a) v[a] = a < batch.roles ? 1.0f : 0.0f, v_prev[a] = 0.0f;
+    scaled = false;
     const bool hard = fill(in, chunks > 1) < HARD;
     swept_ = swept_ && !hard;
     int64_t step = 0;
@@ -115,9 +117,10 @@ class Solver {
 
   // Row side of the rounding; leaves keep, deficit, row_sum, the column deficits and their spread.
   void round_rows() {
+    const float* before = scaled ? nullptr : v_prev.data();
     each_chunk([&](int64_t c, int64_t r0, int64_t r1) {
-      scalar(c) = batch.ops->round_rows(space.kernel.data(), space.mu.data(), space.u.data(),
-                                        v.data(), r0, r1, space.row_sum.data(), space.keep.data(),
+      scalar(c) = batch.ops->round_rows(space.kernel.data(), space.mu.data(), before, v.data(), r0,
+                                        r1, space.u.data(), space.row_sum.data(), space.keep.data(),
                                         space.deficit.data(), partial(c));
     });
     reduce_columns();
@@ -166,8 +169,7 @@ class Solver {
         const int64_t end = std::min(r1, r + HOT);
         least = std::min(least, batch.ops->fill(in, reference.data(), r, end, space.kernel.data(),
                                                 space.row_max.data()));
-        batch.ops->sweep(space.kernel.data(), space.mu.data(), v.data(), r, end, space.u.data(),
-                         column.data());
+        batch.ops->sweep(space.kernel.data(), space.mu.data(), v.data(), r, end, column.data());
         for (int64_t a = 0; a < mp; ++a) partial(c)[a] += column[a];
       }
       scalar(c) = least;
@@ -198,6 +200,7 @@ class Solver {
   }
   // u of that first iteration in the new reference: exp(f + row maximum)
   void first_scaling() {
+    scaled = true;
     each_chunk([&](int64_t, int64_t r0, int64_t r1) {
       for (int64_t i = r0; i < r1; ++i) space.u[i] = std::exp(space.f[i] + space.row_max[i]);
       for (int64_t i = r1; i < round_up(r1, ROW_ALIGN); ++i) space.u[i] = 0;
@@ -210,11 +213,12 @@ class Solver {
   const int rank;
   const int64_t mp;
   const float nu;
-  Buffer<float> v, reference, column, spread;
+  Buffer<float> v, v_prev, reference, column, spread;
   GraphView graph{};
   int64_t index = 0, chunks = 0;
   double graph_energy = 0;
   float deficit_total = 0;
+  bool scaled = false;  // u is set already, not to be made from v_prev
   int64_t sweeps = 0;
 
  private:
@@ -222,7 +226,7 @@ class Solver {
   int64_t sweep_alone(float limit, int64_t step, const Saved* saved, bool* fixed) {
     const int64_t done = batch.ops->sweeps(
         space.kernel.data(), space.mu.data(), batch.nu.data(), graph.n, batch.steps - step, limit,
-        v.data(), space.u.data(), saved ? saved->v + step * mp : nullptr, fixed);
+        v.data(), v_prev.data(), saved ? saved->v + step * mp : nullptr, fixed);
     if (saved)
       for (int64_t s = step; s < step + done; ++s)
         std::copy_n(reference.data(), mp, saved->g + s * mp);
@@ -232,8 +236,7 @@ class Solver {
     for (int64_t s = step; s < batch.steps;) {
       if (!swept_) {
         each_chunk([&](int64_t c, int64_t r0, int64_t r1) {
-          batch.ops->sweep(space.kernel.data(), space.mu.data(), v.data(), r0, r1, space.u.data(),
-                           partial(c));
+          batch.ops->sweep(space.kernel.data(), space.mu.data(), v.data(), r0, r1, partial(c));
         });
         flip();
       }
@@ -242,6 +245,7 @@ class Solver {
       bool moved = false, far = false;
       for (int64_t a = 0; a < batch.roles; ++a) {
         const float next = nu / column[a];
+        v_prev[a] = v[a];
         moved |= next != v[a];
         far |= next > limit || next * limit < 1.0f;
         v[a] = next;
