@@ -200,7 +200,7 @@ void run_couplings(const Batch& b, float* out) {
 
 void run_encoder(const EncoderView& e, float* out) {
   const EncoderOps* ops = select_encoder_ops();
-  constexpr int64_t ROWS = 128;
+  constexpr int64_t ROWS = 32;
   const int64_t nodes = e.graph.nodes;
   const size_t depth = e.layers.size();
   // hidden states of all layers but the last, in turn

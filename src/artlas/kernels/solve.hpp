@@ -147,10 +147,15 @@ class Solver {
     return std::max(0.0, graph_energy + batch.base_energy[k] - 4.0 * half);
   }
 
+  // Every other pass runs backwards: what the last one touched last is still in the cache.
   template <typename Work>
   void each_chunk(Work work) {
-    for (int64_t c = rank; c < chunks; c += team.size())
+    const int64_t own = (chunks - rank + team.size() - 1) / team.size();
+    for (int64_t i = 0; i < own; ++i) {
+      const int64_t c = rank + team.size() * (backwards ? own - 1 - i : i);
       work(c, c * CHUNK, std::min(graph.n, (c + 1) * CHUNK));
+    }
+    backwards = !backwards;
   }
 
   // With `sweep`, the first iteration's sums are taken while the rows are still in the cache: for a
@@ -218,6 +223,7 @@ class Solver {
   int64_t index = 0, chunks = 0;
   double graph_energy = 0;
   float deficit_total = 0;
+  bool backwards = false;
   bool scaled = false;  // u is set already, not to be made from v_prev
   int64_t sweeps = 0;
 
