@@ -55,6 +55,7 @@ struct Encoder {
     alignas(64) float space[3 * TILE * MAX_WIDTH];
     float *own = space, *sum = own + TILE * width, *inner = sum + TILE * width;
     const float* rows[TILE];
+    const bool far = h && g.nodes * width * 4 > BEYOND_CACHE;
     auto lifted = [&](int64_t j, int64_t d, vf v[2]) ARTLAS_LAMBDA {
       const vf s = splat(g.x[j]);
       ARTLAS_UNROLL
@@ -68,7 +69,7 @@ struct Encoder {
     for (int64_t r = r0; r < r1; r += TILE) {
       for (int i = 0; i < TILE; ++i) {
         const int64_t node = r + i < g.nodes ? r + i : g.nodes - 1;
-        if (const int64_t later = r + i + AHEAD; h && later < g.nodes)
+        if (const int64_t later = r + i + AHEAD; far && later < g.nodes)
           for (int64_t j = g.row_ptr[later]; j < g.row_ptr[later + 1]; ++j)
             for (int64_t b = 0; b < width; b += 16)
               __builtin_prefetch(h + int64_t(g.col[j]) * width + b, 0, 2);

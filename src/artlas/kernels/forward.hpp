@@ -30,15 +30,15 @@ struct Forward {
   }
 
   // row-major rows of four roles <-> lanes of one blocked group
-  ARTLAS_INLINE static void block(const float* tile, float* group) {
+  ARTLAS_INLINE static void block(const float* rows, vf x[C]) {
     ARTLAS_UNROLL
     for (int h = 0; h < H; ++h) {
-      vf x[L];
+      vf y[L];
       ARTLAS_UNROLL
-      for (int i = 0; i < L; ++i) x[i] = load(tile + i * MP + h * W);
-      transpose_lanes(x);
+      for (int i = 0; i < L; ++i) y[i] = load(rows + i * MP + h * W);
+      transpose_lanes(y);
       ARTLAS_UNROLL
-      for (int i = 0; i < L; ++i) store(group + (h * L + i) * W, x[i]);
+      for (int i = 0; i < L; ++i) x[h * L + i] = y[i];
     }
   }
   ARTLAS_INLINE static void unblock(const vf x[C], float* rows) {
@@ -55,29 +55,33 @@ struct Forward {
 
   static float fill(const LogitView& in, const float* g, int64_t r0, int64_t r1, float* kernel,
                     float* row_max) {
+    alignas(64) float potential[C * W], padding[C * W];
+    ARTLAS_UNROLL
+    for (int c = 0; c < C; ++c) {
+      store(potential + c * W, four(g + 4 * c));
+      store(padding + c * W, four(in.pad + 4 * c));
+    }
     vf least = splat(1.0f);
     for (int64_t r = r0; r < r1; r += TILE) {
       alignas(64) float tile[TILE * MP];
       logits(in, r, tile);
-      for (int i = 0; i < TILE; ++i) {
-        float* row = tile + i * MP;
-        vf top = splat(-INFINITY);
+      for (int i = 0; i < TILE; i += L) {
+        vf x[C], top[2];
+        block(tile + i * MP, x);
         ARTLAS_UNROLL
-        for (int h = 0; h < H; ++h) {
-          const vf x = load(row + h * W) + load(g + h * W);
-          store(row + h * W, x);
-          top = vmax(top, x);
+        for (int c = 0; c < C; ++c) {
+          x[c] += load(potential + c * W);
+          top[c % 2] = c < 2 ? x[c] : vmax(top[c % 2], x[c]);
         }
-        const float m = hmax(top);
-        row_max[r + i] = m;
+        const vf m = lane_max(vmax(top[0], top[1]));
+        store_per_lane(row_max + r + i, m);
         ARTLAS_UNROLL
-        for (int h = 0; h < H; ++h) {
-          const vf x = vexp(load(row + h * W) - m);
-          store(row + h * W, x);
-          least = vmin(least, vmax(x, load(in.pad + h * W)));
+        for (int c = 0; c < C; ++c) {
+          const vf k = vexp(x[c] - m);
+          least = vmin(least, vmax(k, load(padding + c * W)));
+          store(kernel + (r + i) * MP + c * W, k);
         }
       }
-      for (int i = 0; i < TILE; i += L) block(tile + i * MP, kernel + (r + i) * MP);
     }
     return -hmax(-least);
   }
@@ -294,6 +298,7 @@ struct Forward {
   static double cross(const GraphView& graph, const uint32_t* upper, const float* coupling,
                       const float* relation, int64_t roles, int64_t r0, int64_t r1) {
     constexpr int64_t AHEAD = 16;  // rows; their neighbours' couplings are fetched early
+    const bool far = graph.n * MP * 4 > BEYOND_CACHE;
     double total = 0;
     for (int64_t r = r0; r < r1; r += TILE) {
       alignas(64) float tile[TILE * MP];
@@ -304,7 +309,7 @@ struct Forward {
       for (int i = 0; i < TILE && r + i < graph.n; ++i) {
         int64_t begin = graph.row_ptr[r + i] + upper[r + i];
         const int64_t end = graph.row_ptr[r + i + 1];
-        if (const int64_t later = r + i + AHEAD; later < graph.n)
+        if (const int64_t later = r + i + AHEAD; far && later < graph.n)
           for (int64_t j = graph.row_ptr[later] + upper[later]; j < graph.row_ptr[later + 1]; ++j) {
             const float* row = coupling + (graph.col[j] - graph.first) * MP;
             for (int b = 0; b < MP; b += 16) __builtin_prefetch(row + b);

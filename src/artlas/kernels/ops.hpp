@@ -10,6 +10,7 @@
 
 namespace artlas {
 
+constexpr int64_t BEYOND_CACHE = 1 << 20;  // bytes; where fetching early begins to pay
 constexpr int64_t ROW_ALIGN = 8;  // arrays over nodes are padded to this, with zero measure
 
 struct GraphView {

@@ -63,7 +63,11 @@ ARTLAS_INLINE void store_per_lane(float* p, vf x) {
   const __m512i index = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12, 8, 4, 0);
   _mm_storeu_ps(p, _mm512_castps512_ps128(_mm512_permutexvar_ps(index, x)));
 }
-// the sum of each lane's four elements, in all four places
+// the largest, or the sum, of each lane's four elements, in all four places
+ARTLAS_INLINE vf lane_max(vf x) {
+  x = vmax(x, _mm512_permute_ps(x, 0xB1));
+  return vmax(x, _mm512_permute_ps(x, 0x4E));
+}
 ARTLAS_INLINE vf lane_sum(vf x) {
   x += (vf)_mm512_permute_ps(x, 0xB1);
   return x + (vf)_mm512_permute_ps(x, 0x4E);
@@ -109,6 +113,10 @@ ARTLAS_INLINE void store_per_lane(float* p, vf x) {
   p[0] = x[0];
   p[1] = x[4];
 }
+ARTLAS_INLINE vf lane_max(vf x) {
+  x = vmax(x, _mm256_permute_ps(x, 0xB1));
+  return vmax(x, _mm256_permute_ps(x, 0x4E));
+}
 ARTLAS_INLINE vf lane_sum(vf x) {
   x += (vf)_mm256_permute_ps(x, 0xB1);
   return x + (vf)_mm256_permute_ps(x, 0x4E);
@@ -138,6 +146,7 @@ ARTLAS_INLINE float hmax(vf x) { return std::fmax(std::fmax(x[0], x[1]), std::fm
 ARTLAS_INLINE vf four(const float* p) { return load(p); }
 ARTLAS_INLINE vf per_lane(const float* p) { return splat(p[0]); }
 ARTLAS_INLINE void store_per_lane(float* p, vf x) { p[0] = x[0]; }
+ARTLAS_INLINE vf lane_max(vf x) { return splat(hmax(x)); }
 ARTLAS_INLINE vf lane_sum(vf x) { return splat(hsum(x)); }
 ARTLAS_INLINE bool any(vi x) { return x[0] | x[1] | x[2] | x[3]; }
 ARTLAS_INLINE vf reciprocal(vf x) { return 1.0f / x; }
