@@ -45,6 +45,7 @@ def measure(
     case = Case(subjects, label, _facts(batches, subjects), bars, rounds)
     yield from _inference(case)
     yield from _training(case)
+    yield _preparation(case)
 
 
 CONTENDERS: dict[str, Callable[[Subject], Energies]] = {
@@ -76,6 +77,20 @@ def _training(case: Case) -> Iterator[Figure]:
     times = interleave(calls, case.rounds)
     yield _headline("training step", case, times, case.bars.training if case.bars else None)
     yield _twin("training step", case, times, TWIN_BAR if case.bars else None)
+
+
+def _preparation(case: Case) -> Figure:
+    """What follows from the graphs alone is made once for both, outside the other timings."""
+    makers = {"reference": Subject.prepare_reference, "native": Subject.prepare_native}
+    calls: dict[str, Call] = {
+        name: partial(_each, [partial(make, s) for s in case.subjects])
+        for name, make in makers.items()
+    }
+    times = interleave(calls, case.rounds)
+    medians = {n: Spread.of(times[n]).median / len(case.subjects) for n in times}
+    note = ", ".join(f"{n} {1e3 * t:,.2f} ms a batch" for n, t in medians.items())
+    name = f"made once for a batch (padding or joining), reference / native: {case.label}"
+    return Figure.of(name, ratio(times, "reference", "native"), note=note, raw={"seconds": times})
 
 
 def _each(calls: Sequence[Call]) -> None:

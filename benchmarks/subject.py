@@ -50,6 +50,14 @@ class Subject:
         """The reference's settings for this model."""
         return settings_of(self.model)
 
+    def prepare_reference(self) -> None:
+        """Make what the reference needs of the graphs alone."""
+        PaddedBatch.of(self.graphs.node_ptr, self.graphs.row_ptr, self.graphs.col)
+
+    def prepare_native(self) -> None:
+        """Make what the native kernels need of the graphs alone, on a copy that kept nothing."""
+        self.model.structure(replace(self.graphs))
+
     def reference_energies(self) -> Tensor:
         """Energies of the published form."""
         return reference.energies(self.weights, self.padded, self.settings)

@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import oracle
 import pytest
@@ -189,3 +191,17 @@ def test_native_and_twin_give_the_same(graphs, config):
             assert max(grad.abs().max(), g2[name].abs().max()) < 2e-3 * overall
         else:
             assert (grad - g2[name]).abs().max() < 2e-3 * grad.abs().max() + 1e-4 * overall, name
+
+
+def test_the_structure_is_made_once_and_for_these_graphs_alone(graphs):
+    model = ART()
+    assert model.structure(graphs) is model.structure(graphs)
+    other = ART(ArtConfig(measure_epsilon=0.5))
+    assert not torch.equal(other.structure(graphs).measure, model.structure(graphs).measure)
+    part = graphs[2:5]
+    assert model.structure(part).num_graphs == 3
+    copied = pickle.loads(pickle.dumps(graphs))
+    assert copied.derived == {}
+    assert torch.equal(model.embed(copied), model.embed(graphs))
+    changed = graphs.with_features(None)
+    assert not changed.derived or changed.derived is not graphs.derived

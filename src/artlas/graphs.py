@@ -65,6 +65,8 @@ class Graphs:
     col: Tensor
     x: Tensor | None = None
     y: Tensor | None = None
+    # what follows from the structure alone, kept between calls; see ART.structure
+    derived: dict[Any, Any] = dataclasses.field(default_factory=dict, init=False)
 
     @classmethod
     def from_edges(cls, graphs: Any, x: Any = None, y: Any = None, strict: bool = False) -> Graphs:
@@ -173,6 +175,9 @@ class Graphs:
     def sizes(self) -> Tensor:
         """Number of nodes of every graph, int64 [G]."""
         return self.node_ptr.diff()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "derived": {}}
 
     def __len__(self) -> int:
         return self.num_graphs

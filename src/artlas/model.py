@@ -85,11 +85,20 @@ class ART(nn.Module):
             self.role_projection = nn.Linear(config.hidden, config.hidden, bias=False)  # W_B
 
     def structure(self, graphs: Graphs) -> Structure:
-        """The measured structure of ``graphs`` where the model lives, alike nodes joined."""
-        weight = self.node_projection.weight
-        found = structure_of(graphs, self.config.measure_epsilon, weight.device, weight.dtype)
+        """The measured structure of ``graphs`` where the model lives, alike nodes joined.
+
+        It is kept with the graphs, which do not change: a second call costs nothing.
+        """
+        weight, config = self.node_projection.weight, self.config
         native = kernels.native_for(weight)
-        return found if native is None else native.join_alike_nodes(found, self.config.layers)
+        rounds = None if native is None else config.layers
+        key = config.measure_epsilon, rounds, weight.device, weight.dtype
+        if key not in graphs.derived:
+            found = structure_of(graphs, config.measure_epsilon, weight.device, weight.dtype)
+            if native is not None:
+                found = native.join_alike_nodes(found, config.layers)
+            graphs.derived[key] = found
+        return graphs.derived[key]
 
     def energies(self, graphs: Any) -> Tensor:
         """Differentiable energies of every graph against every base, [G, K]."""
