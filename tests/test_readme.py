@@ -1,0 +1,27 @@
+"""What the README says to type works as written."""
+
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).parent.parent
+
+
+def test_the_examples_run_in_their_order():
+    text = (ROOT / "README.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(blocks) >= 2
+    names = {}
+    for block in blocks:
+        exec(block, names)
+    assert names["z"].shape == (1, 16 + 32)
+    assert names["a"].couplings(0).shape == (16, 3, 32)
+    assert names["model"].atlas.logits.grad is not None
+
+
+def test_every_file_and_target_named_exists():
+    text = (ROOT / "README.md").read_text()
+    for name in re.findall(r"`((?:docs|benchmarks|results)/[\w./-]*)`", text):
+        assert (ROOT / name).exists(), name
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"`?make (\w+)", text):
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
