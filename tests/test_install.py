@@ -1,14 +1,16 @@
-"""What ends up in a wheel on a machine without a compiler."""
+"""What an install contains, with and without a compiler."""
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import zipfile
 
 import pytest
 
-pytest.importorskip("scikit_build_core", reason="the build backend is not in this environment")
+from artlas import kernels
+
 ROOT = pathlib.Path(__file__).parent.parent
 
 
@@ -25,7 +27,14 @@ def wheel(tmp_path, path):
     return zipfile.ZipFile(found).namelist()
 
 
+@pytest.mark.skipif(not shutil.which("g++"), reason="no compiler on this machine")
+def test_a_machine_with_a_compiler_has_the_kernels():
+    """Else every test of them would be skipped, and nobody would notice."""
+    assert kernels.available()
+
+
 def test_a_machine_without_a_compiler_gets_the_twin(tmp_path):
+    pytest.importorskip("scikit_build_core", reason="the build backend is not installed")
     names = wheel(tmp_path, str(pathlib.Path(sys.executable).parent))
     assert "artlas/kernels/torch_twin.py" in names
     assert not [name for name in names if "_art" in name or name.endswith((".cpp", ".hpp"))]

@@ -118,3 +118,19 @@ def test_graphs_that_hardly_shrink_are_left_alone():
     model = sharpened()
     together = model.align(from_dense([graph, star(20)])).energies
     assert torch.equal(model.align(alone).energies[0], together[0])
+
+
+def test_the_twin_refuses_joined_nodes():
+    """It would not weigh them, and be wrong without a word."""
+    small = joined(from_dense([star(20)]))
+    model = ART()
+    nodes, roles, relations = model._sides(small)
+    options = {"scale": 1.0, "clamp": None, "steps": 3}
+    for call in (
+        lambda: kernels.torch_twin.energies(nodes, roles, relations, small, **options),
+        lambda: kernels.torch_twin.neighbour_sum(nodes, small),
+    ):
+        with pytest.raises(ValueError, match="only the compiled kernels read"):
+            call()
+    with pytest.raises(ValueError, match="make it there anew"):
+        small.to(dtype=torch.float64)

@@ -159,6 +159,28 @@ def test_an_install_without_compiled_kernels_works_and_says_so():
     assert float(told) == pytest.approx(float(model_sum), abs=1e-5)
 
 
+def test_broken_kernels_are_an_error_and_no_silent_fallback(tmp_path):
+    told = python(
+        f"""
+        import importlib.machinery, importlib.util, pathlib, sys, torch
+        bad = pathlib.Path({str(tmp_path)!r}) / "_art.so"
+        bad.write_bytes(b"not a library")
+        class Finder:
+            def find_spec(self, name, path=None, target=None):
+                if name == "artlas.kernels._art":
+                    loader = importlib.machinery.ExtensionFileLoader(name, str(bad))
+                    return importlib.util.spec_from_loader(name, loader)
+        sys.meta_path.insert(0, Finder())
+        try:
+            import artlas
+        except ImportError as error:
+            print(error)
+        """
+    )
+    assert "do not load" in told
+    assert "Reinstall artlas" in told
+
+
 def test_two_threads_are_what_torch_is_set_to():
     """The kernels never use more threads than PyTorch is told to use."""
     before = torch.get_num_threads()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Unpack
 
@@ -19,10 +20,17 @@ from artlas.kernels import torch_twin
 from artlas.kernels.options import Mixing, Sinkhorn
 from artlas.kernels.structure import Structure
 
-try:
-    from artlas.kernels import native as _native
-except ImportError:
-    _native = None  # type: ignore[assignment]
+_native: ModuleType | None = None
+if (
+    find_spec("artlas.kernels._art") is not None
+):  # a module that is there but broken is no twin's job
+    try:
+        from artlas.kernels import native as _native
+    except ImportError as error:
+        raise ImportError(
+            f"artlas' compiled kernels are installed but do not load ({error}). "
+            "Reinstall artlas in this environment."
+        ) from error
 
 _choice = "native"
 _told = False

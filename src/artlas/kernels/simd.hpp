@@ -39,7 +39,6 @@ typedef float vf __attribute__((vector_size(4 * W)));
 typedef float v4 __attribute__((vector_size(16)));
 typedef int32_t vi __attribute__((vector_size(4 * W)));
 typedef float vf_unaligned __attribute__((vector_size(4 * W), aligned(4), may_alias));
-typedef float v4_unaligned __attribute__((vector_size(16), aligned(4), may_alias));
 
 ARTLAS_INLINE vf load(const float* p) { return *reinterpret_cast<const vf_unaligned*>(p); }
 ARTLAS_INLINE void store(float* p, vf x) { *reinterpret_cast<vf_unaligned*>(p) = x; }
@@ -140,7 +139,6 @@ ARTLAS_INLINE vf times_power_of_two(vf x, vf n) {
 ARTLAS_INLINE vf splat(float x) { return vf{x, x, x, x}; }
 ARTLAS_INLINE vf vmax(vf a, vf b) { return a > b ? a : b; }
 ARTLAS_INLINE vf vmin(vf a, vf b) { return a < b ? a : b; }
-ARTLAS_INLINE v4 sum_over_lanes(vf x) { return x; }
 ARTLAS_INLINE float hsum(vf x) { return (x[0] + x[1]) + (x[2] + x[3]); }
 ARTLAS_INLINE float hmax(vf x) { return std::fmax(std::fmax(x[0], x[1]), std::fmax(x[2], x[3])); }
 ARTLAS_INLINE vf four(const float* p) { return load(p); }

@@ -143,6 +143,11 @@ class Structure:
         dtype = self.dtype if dtype is None else dtype
         if device == self.device and dtype == self.dtype:
             return self
+        if self.classes is not None:
+            raise ValueError(
+                "a structure with alike nodes joined stays where the compiled kernels are, float32 "
+                f"on the CPU; it was asked to go to {dtype} on {device}: make it there anew"
+            )
         node_ptr, row_ptr, col = (t.to(device) for t in (self.node_ptr, self.row_ptr, self.col))
         return Structure(node_ptr, row_ptr, col, self.measure.to(device, dtype))
 

@@ -128,6 +128,7 @@ def mixtures(
 
 def neighbour_sum(h: Tensor, structure: Structure) -> Tensor:
     """A h for h [N, D], with gradient: A is symmetric, so the backward pass is the same product."""
+    _check_plain(structure)
     if h.dtype != structure.dtype or h.device != structure.device or len(h) != structure.num_nodes:
         raise ValueError(
             f"expected {structure.num_nodes} rows of {structure.dtype} on {structure.device}, got "
@@ -243,9 +244,18 @@ class _NeighbourSum(torch.autograd.Function):
         return neighbour_sum(grad, ctx.structure), None
 
 
+def _check_plain(structure: Structure) -> None:
+    if structure.classes is not None:
+        raise ValueError(
+            "this structure has alike nodes joined, which only the compiled kernels read; make it "
+            "inside kernels.use('twin')"
+        )
+
+
 def _check(
     nodes: Tensor, roles: Tensor, relations: Tensor | None, structure: Structure, steps: int
 ) -> None:
+    _check_plain(structure)
     N, (K, M, D) = structure.num_nodes, roles.shape
     for name, x, shape in (
         ("nodes", nodes, (N, D)),
