@@ -285,12 +285,13 @@ def ranges(starts: Any, pointer: Any) -> Any:
 
 
 def canonical(
-    sizes: Sequence[int],
-    edges: Sequence[Any],
-    changes: Counter[str],
-    strict: bool,
+    sizes: Sequence[int], edges: Sequence[Any], changes: Counter[str], undirected: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """node_ptr, row_ptr, col of checked edges [2, E_g]: A = [A_in or A_in^T] without diagonal."""
+    """node_ptr, row_ptr, col of checked edges [2, E_g]: A = [A_in or A_in^T] without diagonal.
+
+    What had to be changed is counted in ``changes``; where edges are ``undirected`` by nature, one
+    that is listed in one direction is no change.
+    """
     from scipy.sparse import coo_array
 
     total, stored = sum(sizes), sum(part.shape[1] for part in edges)
@@ -304,7 +305,7 @@ def canonical(
         node, entry = node + n, entry + part.shape[1]
     if (loops := ends[0] == ends[1]).any():
         ends = ends[:, ~loops]
-        changes["loops"] = stored - ends.shape[1]
+        changes["loops"] += stored - ends.shape[1]
     # Boolean, because SciPy sums duplicates, and a small integer would wrap around to zero.
     ones = np.ones(ends.shape[1], dtype=bool)
     a = coo_array((ones, (ends[0], ends[1])), shape=(total, total)).tocsr()
@@ -315,8 +316,22 @@ def canonical(
     if not same:
         # |A or A^T| - |A| = |A| - |A and A^T|: the entries whose reverse is absent.
         either = a.maximum(reverse)
-        changes["one_way"], a = either.nnz - a.nnz, either
-    found = ", ".join(f"{text}: {changes[key]:,}" for key, text in _CHANGES.items() if changes[key])
+        if not undirected:
+            changes["one_way"] += either.nnz - a.nnz
+        a = either
+    row_ptr = torch.from_numpy(a.indptr.astype(np.int64))
+    col = torch.from_numpy(a.indices.astype(np.int32, copy=False))
+    return torch.from_numpy(pointer(sizes)), row_ptr, col
+
+
+def describe_changes(changes: Counter[str]) -> str:
+    """What was changed, in words; empty if nothing was."""
+    return ", ".join(f"{text}: {changes[key]:,}" for key, text in _CHANGES.items() if changes[key])
+
+
+def announce(changes: Counter[str], strict: bool) -> None:
+    """Warn of what was changed, or refuse it."""
+    found = describe_changes(changes)
     if found and strict:
         fail("the graphs are not canonical and strict=True", found, "clean them, or drop strict")
     if found:
@@ -325,8 +340,5 @@ def canonical(
             "strict=True refuses such input; warnings.simplefilter('ignore', "
             "artlas.GraphCleaningWarning) silences this.",
             GraphCleaningWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
-    row_ptr = torch.from_numpy(a.indptr.astype(np.int64))
-    col = torch.from_numpy(a.indices.astype(np.int32, copy=False))
-    return torch.from_numpy(pointer(sizes)), row_ptr, col

@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from artlas.entrance import (
     GraphCleaningWarning,
     GraphError,
     all_or_none,
+    announce,
     as_array,
     canonical,
     check_edges,
@@ -57,7 +59,8 @@ class Graphs:
     i itself, and i is among theirs. Use a ``from_*`` constructor: calling the class checks nothing.
 
     Shapes: node_ptr int64 [G + 1], row_ptr int64 [N + 1], col int32 [2 * num_edges];
-    x float32 [N, d] or None; y int64 or float, [G] (per graph) or [N] (per node), or None.
+    x float32 [N, d] or None; y int64 or float, [G] (per graph) or [N] (per node), or None;
+    ids: what the nodes were called where they came from, an array [N] of int or str, or None.
     """
 
     node_ptr: Tensor
@@ -65,6 +68,7 @@ class Graphs:
     col: Tensor
     x: Tensor | None = None
     y: Tensor | None = None
+    ids: NDArray[Any] | None = None
     # what follows from the structure alone, kept between calls; see ART.structure
     derived: dict[Any, Any] = dataclasses.field(default_factory=dict, init=False)
 
@@ -78,7 +82,7 @@ class Graphs:
         sizes = [check_size(n, g) for g, (n, _) in enumerate(pairs)]
         features, labels = check_features(x, sizes), check_labels(y, sizes)
         edges = [check_edges(edge_index, sizes[g], g) for g, (_, edge_index) in enumerate(pairs)]
-        return cls(*canonical(sizes, edges, Counter(), strict), features, labels)
+        return cls._cleaned(sizes, edges, Counter[str](), strict, features, labels)
 
     @classmethod
     def from_networkx(
@@ -95,7 +99,7 @@ class Graphs:
             x = [networkx_features(graph, names, g) for g, graph in enumerate(graphs)]
         features, labels = check_features(x, sizes), check_labels(y, sizes)
         edges = [networkx_edges(graph, changes) for graph in graphs]
-        return cls(*canonical(sizes, edges, changes, strict), features, labels)
+        return cls._cleaned(sizes, edges, changes, strict, features, labels)
 
     @classmethod
     def from_pyg(cls, data: Any, strict: bool = False) -> Graphs:
@@ -110,7 +114,7 @@ class Graphs:
         features = check_features(xs, sizes) if all_or_none(xs, "x") else None
         labels = check_labels(data_labels(ys, sizes), sizes) if all_or_none(ys, "y") else None
         edges = [data_edges(item, sizes[g], g, changes) for g, item in enumerate(items)]
-        return cls(*canonical(sizes, edges, changes, strict), features, labels)
+        return cls._cleaned(sizes, edges, changes, strict, features, labels)
 
     @classmethod
     def from_scipy(
@@ -121,7 +125,16 @@ class Graphs:
         sizes = [check_square(matrix, g) for g, matrix in enumerate(matrices)]
         features, labels = check_features(x, sizes), check_labels(y, sizes)
         edges = [matrix_edges(matrix, g, changes) for g, matrix in enumerate(matrices)]
-        return cls(*canonical(sizes, edges, changes, strict), features, labels)
+        return cls._cleaned(sizes, edges, changes, strict, features, labels)
+
+    @classmethod
+    def _cleaned(
+        cls, sizes: list[int], edges: list[Any], changes: Counter[str], strict: bool,
+        x: Tensor | None, y: Tensor | None,
+    ) -> Graphs:  # fmt: skip
+        made = cls(*canonical(sizes, edges, changes), x, y)
+        announce(changes, strict)
+        return made
 
     @classmethod
     def concat(cls, parts: Iterable[Graphs]) -> Graphs:
@@ -147,6 +160,7 @@ class Graphs:
             torch.cat([p.col + n for p, n in zip(parts, nodes, strict=True)]),
             torch.cat(xs) if has_x else None,
             torch.cat(ys) if has_y else None,
+            np.concatenate([p.ids for p in parts]) if all(p.ids is not None for p in parts) else None,
         )
 
     @property
@@ -226,6 +240,7 @@ class Graphs:
             self.col[begin:end] - first,
             None if self.x is None else self.x[first:last],
             None if self.y is None else self.y[y_span],
+            None if self.ids is None else self.ids[first:last],
         )
 
     def _take(self, ids: Any) -> Graphs:
@@ -246,6 +261,7 @@ class Graphs:
             torch.from_numpy(col),
             None if self.x is None else self.x[torch.from_numpy(nodes)],
             None if self.y is None else self.y[torch.from_numpy(y_ids)],
+            None if self.ids is None else self.ids[nodes],
         )
 
     @property

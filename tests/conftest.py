@@ -1,0 +1,28 @@
+"""Fixtures that tests of several folders share."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent
+SHARED = ROOT.parent / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def raw(tmp_path_factory):
+    """``raw(NAME)``: a data root with the raw files of a benchmark, or a skip that says why."""
+    root = tmp_path_factory.mktemp("data")
+
+    def lay_out(name: str) -> pathlib.Path:
+        if not (SHARED / "install").exists():
+            pytest.skip(f"the benchmark files are not beside the project ({SHARED.name}/ is absent)")
+        subprocess.run(
+            [sys.executable, SHARED / "install", root, name], check=True, capture_output=True
+        )
+        return root
+
+    return lay_out
