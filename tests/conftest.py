@@ -19,7 +19,9 @@ def raw(tmp_path_factory):
 
     def lay_out(name: str) -> pathlib.Path:
         if not (SHARED / "install").exists():
-            pytest.skip(f"the benchmark files are not beside the project ({SHARED.name}/ is absent)")
+            pytest.skip(
+                f"the benchmark files are not beside the project ({SHARED.name}/ is absent)"
+            )
         subprocess.run(
             [sys.executable, SHARED / "install", root, name], check=True, capture_output=True
         )

@@ -128,6 +128,14 @@ class Graphs:
         return cls._cleaned(sizes, edges, changes, strict, features, labels)
 
     @classmethod
+    def from_smiles(cls, smiles: Any, y: Any = None) -> Graphs:
+        """Build from SMILES strings: atoms with nine integer fields each, joined by bonds."""
+        from artlas.formats.smiles import molecules
+
+        made = molecules([smiles] if isinstance(smiles, str) else list(smiles)).graphs
+        return made if y is None else made.with_labels(y)
+
+    @classmethod
     def _cleaned(
         cls, sizes: list[int], edges: list[Any], changes: Counter[str], strict: bool,
         x: Tensor | None, y: Tensor | None,
@@ -160,7 +168,9 @@ class Graphs:
             torch.cat([p.col + n for p, n in zip(parts, nodes, strict=True)]),
             torch.cat(xs) if has_x else None,
             torch.cat(ys) if has_y else None,
-            np.concatenate([p.ids for p in parts]) if all(p.ids is not None for p in parts) else None,
+            np.concatenate([p.ids for p in parts])
+            if all(p.ids is not None for p in parts)
+            else None,
         )
 
     @property
@@ -287,6 +297,19 @@ class Graphs:
         ones = np.ones(len(graph.col), dtype=np.float32)
         shape = (graph.num_nodes, graph.num_nodes)
         return csr_array((ones, graph.col.numpy(), graph.row_ptr.numpy()), shape=shape)
+
+    def find(self, ids: Any) -> NDArray[np.int64]:
+        """Numbers of the nodes with these ids, as an array; ids that stand for no node fail."""
+        if self.ids is None:
+            fix = "use node numbers; artlas.read keeps the ids of a file"
+            fail("the nodes have no ids", f"{ids!r}", fix)
+        known = self.derived.setdefault(
+            "ids", {name: i for i, name in enumerate(self.ids.tolist())}
+        )
+        wanted = np.asarray(ids).reshape(-1).tolist()
+        if (missing := [name for name in wanted if name not in known]) != []:
+            fail("no node has this id", f"{missing[0]!r}", "look them up in .ids")
+        return np.array([known[name] for name in wanted], dtype=np.int64)
 
     def with_features(self, x: Any) -> Graphs:
         """Return the same graphs with other features: [N, d], one array per graph, or None."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from artlas.energy import coverage, independent_energy
 from artlas.graphs import Graphs, as_graphs
 from artlas.kernels.options import Mixing, Sinkhorn
 from artlas.kernels.structure import Structure
+from artlas.ppr import EgoGraphs
 from artlas.transport import normalised_degree, structure_of
 
 
@@ -28,7 +30,7 @@ class Alignment:
 
     energies: Tensor
     residuals: Tensor
-    graphs: Graphs
+    graphs: Graphs | EgoGraphs
     model: ART
 
     @property
@@ -52,8 +54,9 @@ class Alignment:
     def gain(self) -> Tensor:
         """The share of the independent coupling's energy that alignment saves, [G, K]."""
         with torch.no_grad():
-            structure = self.model.structure(self.graphs)
-            product = independent_energy(structure, self.model.atlas.relations())
+            relations = self.model.atlas.relations()
+            structures = map(self.model.structure, _parts(self.graphs))
+            product = torch.cat([independent_energy(part, relations) for part in structures])
         return (product - self.energies) / product
 
     def couplings(self, g: int) -> Tensor:
@@ -61,6 +64,11 @@ class Alignment:
         if not -len(self.graphs) <= g < len(self.graphs):
             raise IndexError(f"There are {len(self.graphs)} graphs here; got number {g}.")
         return self.model.couplings(self.graphs[g])
+
+
+def _parts(graphs: Any) -> Iterable[Graphs]:
+    """Graphs whole; ego-graphs in batches, of which only one is in memory at a time."""
+    return graphs.batches() if isinstance(graphs, EgoGraphs) else [as_graphs(graphs)]
 
 
 class ART(nn.Module):
@@ -112,10 +120,13 @@ class ART(nn.Module):
     @torch.no_grad()
     def align(self, graphs: Any) -> Alignment:
         """Energies and residuals, with couplings on demand; no gradients."""
-        graphs = as_graphs(graphs)
-        structure = self.structure(graphs)
-        found = kernels.energies(*self._sides(structure), structure, **self._sinkhorn())
-        return Alignment(*found, graphs, self)
+        graphs = graphs if isinstance(graphs, EgoGraphs) else as_graphs(graphs)
+        energies, residuals = [], []
+        for structure in map(self.structure, _parts(graphs)):
+            found = kernels.energies(*self._sides(structure), structure, **self._sinkhorn())
+            energies.append(found[0])
+            residuals.append(found[1])
+        return Alignment(torch.cat(energies), torch.cat(residuals), graphs, self)
 
     @torch.no_grad()
     def couplings(self, graph: Any) -> Tensor:
@@ -142,9 +153,11 @@ class ART(nn.Module):
         ``coordinates`` is q alone, ``features`` vec H alone, with :math:`H = N T_{mix}^\top X`.
         """
         represent.check_representation(representation)
-        graphs = as_graphs(graphs)
         if representation == "coordinates":
             return self.align(graphs).coordinates
+        return torch.cat([self._embed(part, representation) for part in _parts(graphs)])
+
+    def _embed(self, graphs: Graphs, representation: str) -> Tensor:
         structure = self.structure(graphs)
         energies, _, transported = kernels.transport_features(
             *self._sides(structure),

@@ -11,11 +11,10 @@ import contextlib
 import gzip
 import io
 import lzma
-import mmap
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NoReturn
 
@@ -84,24 +83,19 @@ def _grow(path: Path, stream: IO[bytes], packed: int) -> bytes:
             out.write(block)
             if out.tell() > allowed:
                 got = f"more than {allowed:,} bytes from {packed:,}"
-                refuse(path, "this unpacks to far too much", got, "unpack it by hand if you trust it")
+                refuse(
+                    path, "this unpacks to far too much", got, "unpack it by hand if you trust it"
+                )
     except _BROKEN as error:
         refuse(path, "this cannot be unpacked", str(error), "fetch or compress it anew")
     return out.getvalue()
 
 
-@contextlib.contextmanager
-def mapped(path: Path) -> Iterator[Any]:
-    """The bytes of a plain file, mapped instead of read where it is not packed; uint8 [size]."""
+def mapped(path: Path) -> NDArray[np.uint8]:
+    """The bytes of a file, [size], mapped instead of read where it is not packed."""
     if path.suffix.lower() in _OPENERS or check_file(path) == 0:
-        yield np.frombuffer(read_bytes(path), dtype=np.uint8)
-        return
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as memory:
-        view = np.frombuffer(memory, dtype=np.uint8)
-        try:
-            yield view
-        finally:
-            del view
+        return np.frombuffer(read_bytes(path), dtype=np.uint8)
+    return np.memmap(path, dtype=np.uint8, mode="r")
 
 
 def read_text(path: Path) -> str:
@@ -185,13 +179,13 @@ def copy_member(
         refuse(path, "a member of the archive cannot be unpacked", got, "fetch it anew")
 
 
-def read_npz(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of an .npz file, none of them of Python objects."""
+def read_npz(path: Path, only: Collection[str] | None = None) -> dict[str, NDArray[Any]]:
+    """The arrays of an .npz file, or only those named; none of them of Python objects."""
     arrays = {}
     with open_archive(path) as archive:
         for member in archive.infolist():
-            if member.filename.endswith(".npy"):
-                name = member.filename[: -len(".npy")]
+            name = member.filename.removesuffix(".npy")
+            if member.filename.endswith(".npy") and (only is None or name in only):
                 arrays[name] = _read_npy(path, archive, member)
     if not arrays:
         refuse(path, "the archive holds no arrays", "no .npy member", "write it by numpy.savez")

@@ -21,10 +21,12 @@ from artlas.kernels.options import Mixing, Sinkhorn
 from artlas.kernels.structure import Structure
 
 _native: ModuleType | None = None
+_loader: ModuleType | None = None
 if (
     find_spec("artlas.kernels._art") is not None
 ):  # a module that is there but broken is no twin's job
     try:
+        from artlas.kernels import data as _loader
         from artlas.kernels import native as _native
     except ImportError as error:
         raise ImportError(
@@ -73,6 +75,11 @@ def native_for(tensor: Tensor) -> ModuleType | None:
             stacklevel=2,
         )
     return _native
+
+
+def native_data() -> ModuleType | None:
+    """The compiled readers and ego-graphs, unless this install or the caller does without."""
+    return _loader if _choice == "native" else None
 
 
 def state_of(tensors: Iterable[Tensor]) -> tuple[tuple[int, int], ...]:

@@ -1,0 +1,30 @@
+"""The compiled part of getting graphs in: numbers from text, ego-graphs from networks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+import artlas.kernels._data as _data  # type: ignore[import-not-found]
+
+Fault = _data.Fault
+Walker = _data.Walker
+
+
+def text_table(data: NDArray[np.uint8], columns: int | None, skip: int) -> Any:
+    """The table in text, measured but not yet parsed; ``parse(out)`` writes [rows, columns]."""
+    return _data.Text(data, columns or 0, skip, torch.get_num_threads())
+
+
+def induce(
+    row_ptr: NDArray[np.int64],
+    col: NDArray[np.int32],
+    node_ptr: NDArray[np.int64],
+    nodes: NDArray[np.int32],
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """row_ptr and col of the subgraphs that the nodes of every ego induce, one after another."""
+    found = _data.induce(row_ptr, col, node_ptr, nodes, torch.get_num_threads())
+    return found.row_ptr, found.col
