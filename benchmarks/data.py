@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+import subprocess
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from benchmarks.tu import Sample, read_sample
+from artlas import datasets
 
 BATCH = 64
 SEED = 0
+Sample = list[tuple[int, np.ndarray]]
 STAND_IN = {"NCI1": (29.87, 13.6, 2.16), "COLLAB": (74.49, 62.0, 65.97)}
 
 
@@ -29,25 +32,22 @@ class Batch:
         """Number of nodes of all graphs together."""
         return sum(n for n, _ in self.graphs)
 
-    def without_loops(self) -> Batch:
-        """The same graphs, self-loops (COLLAB has a few) dropped."""
-        clean = [(n, edges[:, edges[0] != edges[1]]) for n, edges in self.graphs]
-        return replace(self, graphs=clean)
-
     def edge_lists(self) -> list[tuple[int, torch.Tensor]]:
         """The graphs as `artlas.Graphs.from_edges` takes them."""
         return [(n, torch.from_numpy(edges)) for n, edges in self.graphs]
 
 
-def data_root() -> Path:
-    """The folder of benchmark files: $ARTLAS_DATA, else `shared/data` beside the repository."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    return Path(os.environ.get("ARTLAS_DATA") or beside)
-
-
-def cache_folder() -> Path:
-    """Where parsed samples are kept between runs."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "artlas" / "bench"
+def data_root() -> Path | None:
+    """A root with the raw benchmark files: $ARTLAS_DATA, else laid out from beside the project."""
+    if "ARTLAS_DATA" in os.environ:
+        return Path(os.environ["ARTLAS_DATA"])
+    install = Path(__file__).resolve().parents[2] / "shared" / "data" / "install"
+    if not install.exists():
+        return None
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    root = cache / "artlas" / "bench-data"
+    subprocess.run([sys.executable, install, root], check=True, capture_output=True)
+    return root
 
 
 def real_batches(name: str, batches: int, seed: int) -> list[Batch]:
@@ -61,15 +61,17 @@ def real_batches(name: str, batches: int, seed: int) -> list[Batch]:
 def real_batch(name: str, count: int = BATCH, seed: int = SEED) -> Batch:
     """A fixed-seed sample of a TU data set, or generated graphs of its sizes if absent."""
     root = data_root()
-    if not any((root / "tu").glob(f"{name}[._]*")):
-        return Batch(
-            name, f"generated, sizes of {name} (no file in {root})", _stand_in(name, count, seed)
-        )
-    cached = cache_folder() / f"{name}-{count}-seed{seed}.npz"
-    if not cached.exists():
-        _save(cached, read_sample(root, name, count, seed))
-    batch = Batch(name, f"{name}: {count} real graphs, seed {seed}", _load(cached))
-    return batch.without_loops()
+    if root is None:
+        origin = f"generated, sizes of {name} (no benchmark files beside the project)"
+        return Batch(name, origin, _stand_in(name, count, seed))
+    graphs = datasets.load(name, root, "raw", verbose=False)
+    rng = np.random.default_rng(seed)
+    chosen = np.sort(rng.choice(len(graphs), size=count, replace=False))
+    sample = []
+    for graph in graphs[chosen]:
+        source = np.repeat(np.arange(graph.num_nodes), graph.row_ptr.diff())
+        sample.append((graph.num_nodes, np.stack([source, graph.col.numpy().astype(np.int64)])))
+    return Batch(name, f"{name}: {count} real graphs, seed {seed}", sample)
 
 
 def random_batch(name: str, count: int, nodes: int, degree: float) -> Batch:
@@ -99,24 +101,3 @@ def _stand_in(name: str, count: int, seed: int) -> Sample:
     shape = (mean / spread) ** 2
     sizes = np.maximum(4, rng.gamma(shape, mean / shape, size=count).round().astype(int))
     return [(int(n), random_edges(rng, int(n), min(degree, n - 1))) for n in sizes]
-
-
-def _save(path: Path, graphs: Sample) -> None:
-    """Write a sample as one npz, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.stem}.{os.getpid()}.partial.npz")
-    np.savez_compressed(
-        partial,
-        nodes=np.array([n for n, _ in graphs]),
-        entries=np.array([edges.shape[1] for _, edges in graphs]),
-        edges=np.concatenate([edges for _, edges in graphs], axis=1).astype(np.int32),
-    )
-    partial.replace(path)
-
-
-def _load(path: Path) -> Sample:
-    """Read a sample written by `_save`."""
-    with np.load(path, allow_pickle=False) as stored:
-        cuts = np.cumsum(stored["entries"])[:-1]
-        parts = np.split(stored["edges"].astype(np.int64), cuts, axis=1)
-        return [(int(n), part.copy()) for n, part in zip(stored["nodes"], parts, strict=True)]

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import importing, memory, scaling, solver, speed
+from benchmarks import importing, loading, memory, scaling, solver, speed
 from benchmarks.data import BATCH, SEED, Batch, random_batch, real_batches
 from benchmarks.report import ROOT, Figure, Report
 from benchmarks.speed import Bars
@@ -104,6 +104,25 @@ def import_time(plan: Plan) -> Iterable[Figure]:
     yield importing.measure(plan.imports)
 
 
+def collab_text(plan: Plan) -> Iterable[Figure]:
+    """Reading COLLAB's 360 MB of text."""
+    return loading.measure_collab(loading.bench_root(), peer=not plan.quick)
+
+
+def push(plan: Plan) -> Iterable[Figure]:
+    """Ego-graphs by local push, and batches of them."""
+    root = loading.bench_root()
+    yield from loading.measure_push(root, 200 if plan.quick else 1000, plan.headline)
+    yield from loading.measure_batch(root, plan.headline)
+    if not plan.quick:
+        yield from loading.measure_sources(root)
+
+
+def reddit(plan: Plan) -> Iterable[Figure]:
+    """A graph in Reddit's layout and of its size."""
+    return [] if plan.quick else loading.measure_reddit()
+
+
 GROUPS: dict[str, Group] = {
     "nci1": nci1,
     "collab": collab,
@@ -112,6 +131,9 @@ GROUPS: dict[str, Group] = {
     "scaling": large_graphs,
     "pot": pot,
     "import": import_time,
+    "collab-text": collab_text,
+    "push": push,
+    "reddit": reddit,
 }
 
 

@@ -149,6 +149,7 @@ class Graphs:
         """Put collections one after the other; all or none have x, all or none have y."""
         parts = items_of(parts, lambda part: isinstance(part, Graphs), "a Graphs")
         xs, ys = [part.x for part in parts], [part.y for part in parts]
+        names: list[Any] = [part.ids for part in parts]
         has_x, has_y = all_or_none(xs, "x"), all_or_none(ys, "y")
         if has_x:
             check_widths([part.num_features for part in parts])
@@ -168,9 +169,7 @@ class Graphs:
             torch.cat([p.col + n for p, n in zip(parts, nodes, strict=True)]),
             torch.cat(xs) if has_x else None,
             torch.cat(ys) if has_y else None,
-            np.concatenate([p.ids for p in parts])
-            if all(p.ids is not None for p in parts)
-            else None,
+            None if any(ids is None for ids in names) else np.concatenate(names),
         )
 
     @property
@@ -303,9 +302,9 @@ class Graphs:
         if self.ids is None:
             fix = "use node numbers; artlas.read keeps the ids of a file"
             fail("the nodes have no ids", f"{ids!r}", fix)
-        known = self.derived.setdefault(
-            "ids", {name: i for i, name in enumerate(self.ids.tolist())}
-        )
+        if "ids" not in self.derived:
+            self.derived["ids"] = {name: i for i, name in enumerate(self.ids.tolist())}
+        known = self.derived["ids"]
         wanted = np.asarray(ids).reshape(-1).tolist()
         if (missing := [name for name in wanted if name not in known]) != []:
             fail("no node has this id", f"{missing[0]!r}", "look them up in .ids")

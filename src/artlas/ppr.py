@@ -140,7 +140,7 @@ class EgoGraphs:
 
     def _graphs(self) -> Graphs:
         graph = self.graph
-        module = kernels.native_data() or push_twin
+        module: Any = kernels.native_data() or push_twin
         row_ptr, col = module.induce(
             graph.row_ptr.numpy(), graph.col.numpy(), self.node_ptr, self.nodes
         )
@@ -201,11 +201,8 @@ def ego_graphs(
         fail("ego-graphs are made of one network", f"{len(graph)} graphs", "pass one of them")
     config = PprConfig() if config is None else config
     numbers = _centres(graph, centres)
-    if kernels.native_data() is None:
-        walker = push_twin.Walker
-    else:
-        walker = kernels.native_data().Walker  # type: ignore[union-attr]
-    walk = walker(graph.row_ptr.numpy(), graph.col.numpy(), config.threshold)
+    module: Any = kernels.native_data() or push_twin
+    walk = module.Walker(graph.row_ptr.numpy(), graph.col.numpy(), config.threshold)
     limits = config.restart, config.most_pushes, config.most_nodes, config.lazy
     parts = []
     for start in range(0, len(numbers), CHUNK):
@@ -216,11 +213,9 @@ def ego_graphs(
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("nodes", "scores", "pushes", "positive", "stopped")
     }
-    sizes = np.concatenate([np.diff(part.node_ptr) for part in parts])
     joined["stopped"] = joined["stopped"].astype(bool)
-    found = EgoGraphs(
-        graph=graph, config=config, centres=numbers, node_ptr=pointer(sizes), **joined
-    )
+    joined["node_ptr"] = pointer(np.concatenate([np.diff(part.node_ptr) for part in parts]))
+    found = EgoGraphs(graph=graph, config=config, centres=numbers, **joined)
     return _filled(found) if config.fill else found
 
 

@@ -99,15 +99,14 @@ def test_large_text_is_split_among_threads_without_a_seam(tmp_path):
     wanted = np.random.default_rng(0).integers(-(10**9), 10**9, (400_000, 3))
     text = b"\n".join(b"%d, %d,%d" % tuple(row) for row in wanted.tolist())
     assert len(text) > 8 << 20  # several parts
-    threads = torch.get_num_threads()
+    broken, threads = text.split(b"\n"), torch.get_num_threads()
+    broken[399_000] = b"1, 2"
     try:
         for count in (1, 2, 5):
             torch.set_num_threads(count)
             np.testing.assert_array_equal(parse_numbers(text, HERE), wanted)
-            with pytest.raises(ReadError, match=r"line 399,?001: a row has not 3 values"):
-                lines = text.split(b"\n")
-                lines[399_000] = b"1, 2"
-                parse_numbers(b"\n".join(lines), HERE)
+            with pytest.raises(ReadError, match=r"line 399001: a row has not 3 values"):
+                parse_numbers(b"\n".join(broken), HERE)
     finally:
         torch.set_num_threads(threads)
 

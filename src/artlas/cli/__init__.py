@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import artlas
+from artlas.cli import data
 from artlas.cli.demo import demo
 
 app = typer.Typer(
@@ -17,6 +18,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.command()(demo)
+app.add_typer(data.app, name="data")
 
 
 def _print_version(asked: bool) -> None:

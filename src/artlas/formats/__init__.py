@@ -1,1 +1,1 @@
-"""File formats: each module turns the bytes of one format into graphs, and executes none of them."""
+"""File formats: a module turns the bytes of one format into graphs, and executes none of them."""

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-import artlas.kernels._data as _data  # type: ignore[import-not-found]
+import artlas.kernels._data as _data
 
 Fault = _data.Fault
 Walker = _data.Walker
