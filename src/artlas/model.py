@@ -110,8 +110,11 @@ class ART(nn.Module):
 
     def energies(self, graphs: Any) -> Tensor:
         """Differentiable energies of every graph against every base, [G, K]."""
-        structure = self.structure(as_graphs(graphs))
-        return kernels.energies(*self._sides(structure), structure, **self._sinkhorn())[0]
+        return self.pairs(self.structure(as_graphs(graphs)))[0]
+
+    def pairs(self, structure: Structure) -> tuple[Tensor, Tensor]:
+        """Differentiable energies, and residuals, of every graph with every base, [G, K] each."""
+        return kernels.energies(*self._sides(structure), structure, **self._sinkhorn())
 
     def forward(self, graphs: Any) -> Tensor:
         """The mean coverage of a batch of graphs: the pretraining loss."""
@@ -123,7 +126,7 @@ class ART(nn.Module):
         graphs = graphs if isinstance(graphs, EgoGraphs) else as_graphs(graphs)
         energies, residuals = [], []
         for structure in map(self.structure, _parts(graphs)):
-            found = kernels.energies(*self._sides(structure), structure, **self._sinkhorn())
+            found = self.pairs(structure)
             energies.append(found[0])
             residuals.append(found[1])
         return Alignment(torch.cat(energies), torch.cat(residuals), graphs, self)
