@@ -2,6 +2,7 @@
 
 from artlas import datasets as datasets
 from artlas import kernels as kernels
+from artlas.checkpoint import load as load
 from artlas.config import ArtConfig as ArtConfig
 from artlas.energy import coverage as coverage
 from artlas.formats.api import read as read
@@ -13,5 +14,7 @@ from artlas.model import Alignment as Alignment
 from artlas.ppr import EgoGraphs as EgoGraphs
 from artlas.ppr import PprConfig as PprConfig
 from artlas.ppr import ego_graphs as ego_graphs
+from artlas.pretrain import PretrainConfig as PretrainConfig
+from artlas.pretrain import pretrain as pretrain
 
 __version__ = "0.1.0"

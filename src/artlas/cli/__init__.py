@@ -9,6 +9,7 @@ import typer
 import artlas
 from artlas.cli import data
 from artlas.cli.demo import demo
+from artlas.cli.pretrain import pretrain
 
 app = typer.Typer(
     name="artlas",
@@ -18,6 +19,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.command()(demo)
+app.command()(pretrain)
 app.add_typer(data.app, name="data")
 
 

@@ -1,0 +1,83 @@
+"""``artlas pretrain``: learn an atlas from unlabelled graphs of several domains."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from artlas import datasets, distributed
+from artlas.config import ArtConfig
+from artlas.datasets.registry import find
+from artlas.entrance import GraphError
+from artlas.graphs import Graphs
+from artlas.ppr import EgoGraphs
+from artlas.pretrain import PretrainConfig, Progress, Sources, TrainingError
+from artlas.pretrain import pretrain as train
+
+
+def pretrain(
+    sources: Annotated[str, typer.Option(help="Datasets, separated by commas.")],
+    out: Annotated[Path, typer.Option(help="Folder for the model, its log and its states.")],
+    root: Annotated[Path | None, typer.Option(help="Folder of the data.")] = None,
+    epochs: Annotated[int, typer.Option(min=1)] = 60,
+    batch: Annotated[int, typer.Option(min=1, help="Graphs in a batch.")] = 64,
+    rate: Annotated[float, typer.Option(help="Of Adam.")] = 1e-3,
+    seed: Annotated[int, typer.Option(min=0, help="Of the weights and the order.")] = 42,
+    preset: Annotated[str, typer.Option(help="Settings: paper or released.")] = "paper",
+    centres: Annotated[int, typer.Option(min=1, help="Ego-graphs a class, at node level.")] = 300,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a run in --out.")] = False,
+) -> None:
+    """Learn an atlas from the structure of unlabelled graphs of several domains."""
+    first = distributed.rank() == 0
+    console = Console(stderr=True, highlight=False, quiet=not first)
+    presets = {"paper": ArtConfig(seed=seed), "released": ArtConfig.released(seed=seed)}
+    if preset not in presets:
+        raise typer.BadParameter(f"--preset is paper or released, got {preset!r}.")
+    training = PretrainConfig(epochs=epochs, batch=batch, rate=rate, seed=seed)
+    try:
+        loaded = load_sources(sources.split(","), root, centres, verbose=first)
+        with _bar(console) as bar:
+            task = bar.add_task("train", total=None, loss="  -  ", rate="-", epoch="")
+
+            def report(at: Progress) -> None:
+                speed = bar.tasks[task].speed
+                bar.update(
+                    task, completed=at.step, total=at.steps, loss=f"{at.loss:.4f}",
+                    rate="-" if speed is None else f"{speed:.1f}", epoch=f"{at.epoch}/{epochs}",
+                )  # fmt: skip
+
+            train(loaded, presets[preset], training, out, resume, report)
+    except KeyboardInterrupt:
+        console.print(f"Stopped by Ctrl-C; what was learnt is kept in {out}: go on with --resume.")
+        raise typer.Exit(130) from None
+    except (GraphError, TrainingError, FileExistsError, ValueError) as error:
+        console.print(str(error), style="red", markup=False, soft_wrap=True)
+        raise typer.Exit(1) from error
+    console.print(f"The model is in {out}.", soft_wrap=True)
+
+
+def load_sources(
+    names: list[str], root: Path | None, centres: int, verbose: bool = False
+) -> Sources:
+    """The graphs of every source: as they are, or ego-graphs of the nodes of a network."""
+    out: dict[str, Graphs | EgoGraphs] = {}
+    for name in names:
+        entry = find(name)
+        if entry.level == "node":
+            out[entry.name] = datasets.load_egos(entry.name, root, "raw", centres, verbose=verbose)
+        else:
+            out[entry.name] = datasets.load(entry.name, root, "raw", verbose=verbose)
+    return out
+
+
+def _bar(console: Console) -> Bar:
+    return Bar(
+        TextColumn("epoch {task.fields[epoch]}, coverage {task.fields[loss]}"), BarColumn(20),
+        MofNCompleteColumn(), TextColumn("{task.fields[rate]} steps/s, left"),
+        TimeRemainingColumn(), console=console, disable=console.quiet,
+    )  # fmt: skip
