@@ -6,7 +6,8 @@ import re
 ROOT = pathlib.Path(__file__).parent.parent
 
 
-def test_the_examples_run_in_their_order():
+def test_the_examples_run_in_their_order(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     text = (ROOT / "README.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert len(blocks) >= 2
@@ -16,6 +17,8 @@ def test_the_examples_run_in_their_order():
     assert names["z"].shape == (1, 16 + 32)
     assert names["a"].couplings(0).shape == (16, 3, 32)
     assert names["model"].atlas.logits.grad is not None
+    assert names["vectors"].shape == (2, 16 + 32)
+    assert sorted(names["friends"].ids) == ["ann", "bob", "cid", "dan"]
 
 
 def test_every_file_and_target_named_exists():

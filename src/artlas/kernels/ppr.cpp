@@ -1,6 +1,8 @@
 #include "ppr.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 namespace artlas {
 
@@ -129,46 +131,110 @@ Egos Pusher::run(const int64_t* centres, int64_t count, const PushOptions& o, in
 
 namespace {
 
-constexpr int64_t SEARCH = 16;  // neighbours per node of the subgraph from which a search is faster
-
-// The few nodes of one subgraph by their id in the graph: small enough for the nearest cache.
-class Members {
+// One subgraph at a time. Every edge is found from both of its ends, except that the few nodes with
+// the longest rows are not scanned: the others find them, and among themselves they are searched.
+class Cutter {
  public:
+  explicit Cutter(const Network& network) : network_(network), present_(network.nodes / 64 + 1) {}
+
+  // Appends the columns of the subgraph, and writes the length of every row.
+  void cut(const int32_t* nodes, int64_t count, int32_t first, std::vector<int32_t>& col,
+           int64_t* lengths) {
+    open(nodes, count);
+    choose_hubs(nodes, count);
+    pairs_.clear();
+    std::fill(lengths, lengths + count, 0);
+    for (int64_t i = 0; i < count; ++i) {
+      if (hub_[i]) continue;
+      const int32_t v = nodes[i];
+      for (int64_t e = network_.row_ptr[v]; e < network_.row_ptr[v + 1]; ++e) {
+        const int32_t w = network_.col[e];
+        if (!(present_[w >> 6] >> (w & 63) & 1)) continue;
+        const int32_t j = find(w);
+        pair(int32_t(i), j, lengths);
+        if (hub_[j]) pair(j, int32_t(i), lengths);
+      }
+    }
+    for (const int32_t i : hubs_) {
+      const int32_t *from = network_.col + network_.row_ptr[nodes[i]],
+                    *to = network_.col + network_.row_ptr[nodes[i] + 1];
+      for (const int32_t j : hubs_)
+        if (std::binary_search(from, to, nodes[j])) pair(i, j, lengths);
+    }
+    spread(count, first, col, lengths);
+    for (int64_t i = 0; i < count; ++i) present_[nodes[i] >> 6] = 0;
+  }
+
+ private:
   void open(const int32_t* nodes, int64_t count) {
     size_t slots = 64;
     while (slots < size_t(4 * count)) slots *= 2;
-    if (key_.size() != slots) {
-      key_.assign(slots, -1);
-      value_.resize(slots);
-    } else {
-      for (const size_t at : used_) key_[at] = -1;
-    }
-    used_.clear();
-    sorted_.clear();
+    key_.assign(slots, -1);
+    value_.resize(slots);
     mask_ = slots - 1;
     for (int64_t i = 0; i < count; ++i) {
       size_t at = slot(nodes[i]);
       while (key_[at] >= 0) at = (at + 1) & mask_;
       key_[at] = nodes[i];
       value_[at] = int32_t(i);
-      used_.push_back(at);
-      sorted_.push_back({nodes[i], int32_t(i)});
+      present_[nodes[i] >> 6] |= uint64_t(1) << (nodes[i] & 63);
     }
-    std::sort(sorted_.begin(), sorted_.end());
   }
-  int32_t find(int32_t node) const {  // -1: not a member
+  int32_t find(int32_t node) const {  // of a node that is there
     size_t at = slot(node);
-    while (key_[at] >= 0 && key_[at] != node) at = (at + 1) & mask_;
-    return key_[at] < 0 ? -1 : value_[at];
+    while (key_[at] != node) at = (at + 1) & mask_;
+    return value_[at];
   }
-  const std::vector<std::pair<int32_t, int32_t>>& sorted() const { return sorted_; }
-
- private:
   size_t slot(int32_t node) const { return (uint32_t(node) * 2654435769u >> 7) & mask_; }
-  std::vector<int32_t> key_, value_;
-  std::vector<size_t> used_;
-  std::vector<std::pair<int32_t, int32_t>> sorted_;
+
+  // As many nodes as have rows of several times that length: a search costs a few steps.
+  void choose_hubs(const int32_t* nodes, int64_t count) {
+    order_.resize(count);
+    for (int64_t i = 0; i < count; ++i) order_[i] = {network_.degree(nodes[i]), int32_t(i)};
+    std::sort(order_.begin(), order_.end(), std::greater<>());
+    int64_t hubs = 0;
+    while (hubs < count && order_[hubs].first > 8 * (hubs + 1)) ++hubs;
+    hubs_.clear();
+    hub_.assign(count, 0);
+    for (int64_t h = 0; h < hubs; ++h) {
+      hubs_.push_back(order_[h].second);
+      hub_[order_[h].second] = 1;
+    }
+  }
+  void pair(int32_t row, int32_t column, int64_t* lengths) {
+    pairs_.push_back({row, column});
+    ++lengths[row];
+  }
+
+  // A is symmetric: gone through row by row, each entry belongs to the row of its column, and every
+  // row so fills in ascending order.
+  void spread(int64_t count, int32_t first, std::vector<int32_t>& col, const int64_t* lengths) {
+    start_.assign(count + 1, 0);
+    for (int64_t i = 0; i < count; ++i) start_[i + 1] = start_[i] + lengths[i];
+    fill_.assign(start_.begin(), start_.end() - 1);
+    by_row_.resize(pairs_.size());
+    for (const auto& [row, column] : pairs_) by_row_[fill_[row]++] = column;
+    fill_.assign(start_.begin(), start_.end() - 1);
+    const size_t begin = col.size();
+    col.resize(begin + pairs_.size());
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t e = start_[i]; e < start_[i + 1]; ++e)
+        col[begin + size_t(fill_[by_row_[e]]++)] = first + int32_t(i);
+  }
+
+  const Network& network_;
+  std::vector<uint64_t> present_;
+  std::vector<int32_t> key_, value_, hubs_, by_row_;
+  std::vector<std::pair<int64_t, int32_t>> order_;
+  std::vector<uint8_t> hub_;
+  std::vector<std::pair<int32_t, int32_t>> pairs_;
+  std::vector<int64_t> start_, fill_;
   size_t mask_ = 0;
+};
+
+struct Span {
+  int rank;
+  int64_t begin, end;
 };
 
 }  // namespace
@@ -179,46 +245,23 @@ Induced induce(const Network& network, const int64_t* node_ptr, const int32_t* n
   Induced out;
   out.row_ptr.resize(node_ptr[graphs] + 1);
   std::vector<std::vector<int32_t>> cols(threads);
-  struct Place {
-    int rank;
-    int64_t begin, end;
-  };
-  std::vector<Place> places(graphs);
+  std::vector<Span> spans(graphs);
   std::atomic<int64_t> next{0};
   Team::run(threads, [&](Team&, int rank) {
-    Members members;
+    Cutter cutter(network);
     std::vector<int32_t>& col = cols[rank];
     for (int64_t g; (g = next.fetch_add(1)) < graphs;) {
-      const int64_t first = node_ptr[g], count = node_ptr[g + 1] - first;
-      const int64_t begin = int64_t(col.size());
-      members.open(nodes + first, count);
-      for (int64_t i = 0; i < count; ++i) {
-        const int32_t v = nodes[first + i];
-        const int32_t* from = network.col + network.row_ptr[v];
-        const int32_t* to = network.col + network.row_ptr[v + 1];
-        const int64_t row = int64_t(col.size());
-        if (to - from > SEARCH * count) {
-          for (const auto& [node, local] : members.sorted()) {
-            from = std::lower_bound(from, to, node);
-            if (from == to) break;
-            if (*from == node) col.push_back(int32_t(first) + local);
-          }
-        } else {
-          for (; from < to; ++from)
-            if (const int32_t local = members.find(*from); local >= 0)
-              col.push_back(int32_t(first) + local);
-        }
-        std::sort(col.begin() + row, col.end());
-        out.row_ptr[first + i + 1] = int64_t(col.size()) - row;
-      }
-      places[g] = {rank, begin, int64_t(col.size())};
+      const int64_t first = node_ptr[g], begin = int64_t(col.size());
+      cutter.cut(nodes + first, node_ptr[g + 1] - first, int32_t(first), col,
+                 out.row_ptr.data() + first + 1);
+      spans[g] = {rank, begin, int64_t(col.size())};
     }
   });
   for (size_t i = 1; i < out.row_ptr.size(); ++i) out.row_ptr[i] += out.row_ptr[i - 1];
   out.col.resize(out.row_ptr.back());
   for (int64_t g = 0; g < graphs; ++g) {
-    const std::vector<int32_t>& col = cols[places[g].rank];
-    std::copy(col.begin() + places[g].begin, col.begin() + places[g].end,
+    const std::vector<int32_t>& col = cols[spans[g].rank];
+    std::copy(col.begin() + spans[g].begin, col.begin() + spans[g].end,
               out.col.begin() + out.row_ptr[node_ptr[g]]);
   }
   return out;
