@@ -102,7 +102,9 @@ def test_without_pytorch_geometric_the_others_go_on(tiny, monkeypatch):
     monkeypatch.setattr("artlas.datasets.download._pyg_datasets", refuse)
     result = run("prepare", "Cora", "TINY", "--root", tiny)
     assert result.exit_code == 1
-    assert "Cora: pip install 'artlas[pyg]'" in result.output
+    assert "pip install 'artlas[pyg]'" in result.output
+    assert f"ind.cora.test.index not in {tiny}/Planetoid/Cora/raw" in result.output
+    assert f"artlas data prepare Cora --root {tiny}" in result.output
     assert "TINY, packed" in result.output
 
 

@@ -58,7 +58,10 @@ def download_files(entry: Entry, root: Path, tell: Progress) -> None:
         path = place / name
         if entry.archive is None and path.is_file():
             continue
-        by_hand = f"fetch it by other means and put it, as {name}, into {place}"
+        by_hand = (
+            f"fetch it by other means and put it, as {name}, into {place}; "
+            f"then run: {raw.command(entry, root)}"
+        )
         fetch(address, path, by_hand, tell)
         if entry.archive is not None:
             tell(f"unpacking {name}", 0, None)
@@ -115,5 +118,5 @@ def _give_up(
 ) -> NoReturn:
     raise DatasetError(
         f"{address} could not be fetched: {reason.rstrip('.')}. To fix this, try again, or "
-        f"{by_hand}; then run the same command once more."
+        f"{by_hand}"
     ) from cause

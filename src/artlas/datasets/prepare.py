@@ -129,11 +129,7 @@ def _read_packed(entry: Entry, top: Path) -> Graphs:
     try:
         return packed.read(top, entry.name)
     except files.ReadError as error:
-        raise DatasetError(f"{error} {_command(entry, top)} packs it anew.") from error
-
-
-def _command(entry: Entry, top: Path) -> str:
-    return f"artlas data prepare {entry.name} --root {top}"
+        raise DatasetError(f"{error} {raw.command(entry, top)} packs it anew.") from error
 
 
 def _usable(entry: Entry, top: Path, verify: bool) -> tuple[Manifest | None, str]:
@@ -192,14 +188,21 @@ def _bring(entry: Entry, top: Path, download: bool, tell: Progress) -> str:
     if download:
         from artlas.datasets.download import download_files
 
-        download_files(entry, top, tell)
+        try:
+            download_files(entry, top, tell)
+        except ImportError as error:
+            raise DatasetError(f"{_absence(entry, top)} {error}") from error
         if not raw.absent_files(entry, top):
             return "downloaded and packed it"
+    raise DatasetError(_absence(entry, top))
+
+
+def _absence(entry: Entry, top: Path) -> str:
     names, folder = raw.absent_files(entry, top), top / entry.folder
     zipped = f", or {entry.archive} into {folder.parent}" if entry.archive else ""
-    raise DatasetError(
+    return (
         f"{entry.name} is not here: {', '.join(names)} not in {folder}. "
-        f"To fix this, run: {_command(entry, top)} - or put the files there by hand{zipped}."
+        f"To fix this, run: {raw.command(entry, top)} - or put the files there by hand{zipped}."
     )
 
 

@@ -21,6 +21,11 @@ def data_root(root: str | os.PathLike[str] | None = None) -> Path:
     return Path(cache) / "artlas" / "data"
 
 
+def command(entry: Entry, root: Path) -> str:
+    """What to type to prepare a dataset."""
+    return f"artlas data prepare {entry.name} --root {root}"
+
+
 def absent_files(entry: Entry, root: Path) -> list[str]:
     """The required files that are not in place."""
     return [name for name in entry.files if not (root / entry.folder / name).is_file()]
