@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ import artlas
 from artlas import ART, Graphs, datasets
 from artlas.ppr import choose_centres, ego_graphs
 from benchmarks.data import SEED, data_root
+from benchmarks.memory import status
 from benchmarks.report import ROOT, Figure
 from benchmarks.timing import Call, Rounds, interleave, ratio
 
@@ -213,5 +213,5 @@ def bench_root() -> Path:
 
 if __name__ == "__main__":
     measured = TASKS[sys.argv[1]](Path(sys.argv[2]))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    peak = status("VmHWM") / 1e9  # ru_maxrss would include the parent's
     print(json.dumps({**measured, "gb": peak, "artlas": artlas.__version__}))

@@ -51,7 +51,7 @@ def peak(task: str, kind: str, graphs: int, nodes: int, degree: float) -> int:
     return int(json.loads(done.stdout.splitlines()[-1])["extra"])
 
 
-def _status(field: str) -> int:
+def status(field: str) -> int:
     """A memory field of this process in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(field + ":"):
@@ -66,8 +66,8 @@ def _reset_peak() -> int:
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
-        return _status("VmHWM")
-    return _status("VmRSS")
+        return status("VmHWM")
+    return status("VmRSS")
 
 
 def worker(task: str, kind: str, graphs: int, nodes: int, degree: float) -> int:
@@ -89,7 +89,7 @@ def worker(task: str, kind: str, graphs: int, nodes: int, degree: float) -> int:
     subject = build(random_batch(task, graphs, nodes, degree), sharp=False)
     before = _reset_peak()
     run(subject)
-    return _status("VmHWM") - before
+    return status("VmHWM") - before
 
 
 if __name__ == "__main__":

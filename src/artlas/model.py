@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from artlas import kernels, represent
+from artlas import kernels, plus, represent
 from artlas.atlas import Atlas, RoleEncoder
 from artlas.config import ArtConfig
 from artlas.encoder import Encoder
@@ -154,11 +154,25 @@ class ART(nn.Module):
         r"""One vector a graph: ``paper`` is :math:`z = [q \,\|\, \mathrm{vec}\, H]`, [G, K + M d].
 
         ``coordinates`` is q alone, ``features`` vec H alone, with :math:`H = N T_{mix}^\top X`.
+        ``plus`` and ``plus-no-roles`` go past the paper: see :mod:`artlas.plus`.
         """
         represent.check_representation(representation)
+        if representation in ("plus", "plus-no-roles"):
+            transport = self._transport if representation == "plus" else None
+            if isinstance(graphs, EgoGraphs):
+                return torch.cat([plus.embed_egos(part, transport) for part in graphs.parts()])
+            return plus.embed_graphs(as_graphs(graphs), transport)
         if representation == "coordinates":
             return self.align(graphs).coordinates
         return torch.cat([self._embed(part, representation) for part in _parts(graphs)])
+
+    def _transport(self, graphs: Graphs, x: Tensor) -> Tensor:
+        """H of any features x [N, d], [G, M, d]."""
+        structure, weight = self.structure(graphs), self.node_projection.weight
+        x = x.to(weight.device, weight.dtype)
+        return kernels.transport_features(*self._sides(structure), structure, x, **self._mixing())[
+            2
+        ]
 
     def _embed(self, graphs: Graphs, representation: str) -> Tensor:
         structure = self.structure(graphs)

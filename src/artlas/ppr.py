@@ -130,12 +130,16 @@ class EgoGraphs:
 
     def batches(self, max_nodes: int = BATCH) -> Iterator[Graphs]:
         """All ego-graphs in order, as Graphs of at most max_nodes nodes (or one ego-graph)."""
+        return (part[:] for part in self.parts(max_nodes))
+
+    def parts(self, max_nodes: int = BATCH) -> Iterator[EgoGraphs]:
+        """The same cuts, as ego-graphs."""
         start = 0
         while start < len(self):
             limit = self.node_ptr[start] + max_nodes
             stop = int(np.searchsorted(self.node_ptr, limit, side="right")) - 1
             stop = max(stop, start + 1)
-            yield self[start:stop]
+            yield self.select(slice(start, stop))
             start = stop
 
     def _graphs(self) -> Graphs:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import math
 import time
@@ -42,7 +43,8 @@ class PretrainConfig:
     """How to train; the defaults are those of the authors' published runs.
 
     every: steps between two states that are kept on disk; seed: of the order of the graphs, while
-    ``ArtConfig.seed`` is that of the initial weights.
+    ``ArtConfig.seed`` is that of the initial weights. plateau: end before ``epochs`` when the mean
+    coverage of the last ``patience`` epochs is less than this share below that of the ones before.
     """
 
     epochs: int = 60
@@ -51,16 +53,20 @@ class PretrainConfig:
     clip: float = 5.0
     seed: int = 42
     every: int = 500
+    plateau: float | None = None
+    patience: int = 5
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch", "every"):
+        for name in ("epochs", "batch", "every", "patience"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(
                     f"PretrainConfig.{name} must be a positive integer, got {value!r}."
                 )
-        for name in ("rate", "clip"):
+        for name in ("rate", "clip", "plateau"):
             value = getattr(self, name)
+            if name == "plateau" and value is None:
+                continue
             if not isinstance(value, (int, float)) or not 0 < value < math.inf:
                 raise ValueError(f"PretrainConfig.{name} must be positive, got {value!r}.")
 
@@ -165,6 +171,7 @@ class _Run:
         trained = [p for p in self.named.values() if p.requires_grad]
         self.optimiser = torch.optim.Adam(trained, lr=training.rate)
         self.step, self.sums, self.kept = 0, EpochSums(), -1
+        self.history: list[float] = []  # the coverage of every epoch
         self.settings = {
             "model": dataclasses.asdict(config),
             "training": dataclasses.asdict(training),
@@ -189,20 +196,34 @@ class _Run:
     def train(self, report: Callable[[Progress], None]) -> None:
         """Take every step that is left."""
         per_epoch = self.sampler.batches
-        while self.step < self.steps:
+        while True:
             epoch, done = divmod(self.step, per_epoch)
-            for number, members in enumerate(self.sampler.epoch(epoch + 1)):
-                if number < done:
-                    continue
+            if done == 0 and self.sums.graphs:
+                self._close_epoch(epoch)
+            if self.step >= self.steps or self._flat():
+                break
+            for members in itertools.islice(self.sampler.epoch(epoch + 1), done, None):
                 loss = self._take_step(members)
                 self.step += 1
                 report(Progress(self.step, self.steps, epoch + 1, loss))
                 if self.step % self.training.every == 0 and self.step % per_epoch:
                     self.keep()
-            record = {"step": self.step, "epoch": epoch + 1, **self.sums.record()}
-            self.log.write(record)
-            self.sums = EpochSums()
-            self.keep()
+
+    def _close_epoch(self, epoch: int) -> None:
+        record = {"step": self.step, "epoch": epoch, **self.sums.record()}
+        self.log.write(record)
+        self.history.append(record["coverage"])
+        self.sums = EpochSums()
+        self.kept = -1  # what may be kept of this step lacks the record
+        self.keep()
+
+    def _flat(self) -> bool:
+        """Whether the rule of the plateau says that it is enough."""
+        rule, last = self.training.plateau, self.training.patience
+        if rule is None or self.step % self.sampler.batches or len(self.history) < 2 * last:
+            return False
+        recent, before = sum(self.history[-last:]), sum(self.history[-2 * last : -last])
+        return recent > (1 - rule) * before
 
     def _take_step(self, members: list[Member]) -> float:
         began = time.perf_counter()
@@ -285,7 +306,8 @@ class _Run:
             return
         tensors = {f"model.{n}": v.detach() for n, v in self.model.state_dict().items()}
         tensors |= checkpoint.optimiser_tensors(self.optimiser, dict(self.named))
-        facts = {"step": self.step, "sums": dataclasses.asdict(self.sums), **self.settings}
+        facts = {"step": self.step, "sums": dataclasses.asdict(self.sums)}
+        facts |= {"history": self.history, **self.settings}
         checkpoint.write_state(self.out / "states", self.step, tensors, facts)
         self.kept = self.step
 
@@ -306,6 +328,7 @@ class _Run:
         self.model.load_state_dict(weights)
         checkpoint.restore_optimiser(self.optimiser, dict(self.named), tensors)
         self.step, self.sums = facts["step"], EpochSums(**facts["sums"])
+        self.history = facts["history"]
         self.kept = self.step
 
     def finish(self) -> ART:

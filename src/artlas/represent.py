@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-REPRESENTATIONS = ("paper", "coordinates", "features")
+REPRESENTATIONS = ("paper", "coordinates", "features", "plus", "plus-no-roles")
 
 
 def coordinates(energies: Tensor) -> Tensor:

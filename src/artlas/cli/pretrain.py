@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from artlas import datasets, distributed
@@ -41,15 +41,11 @@ def pretrain(
     training = PretrainConfig(epochs=epochs, batch=batch, rate=rate, seed=seed)
     try:
         loaded = load_sources(sources.split(","), root, centres, verbose=first)
-        with _bar(console) as bar:
-            task = bar.add_task("train", total=None, loss="  -  ", rate="-", epoch="")
+        with progress_bar(console) as bar:
+            task = bar.add_task("train", total=None, loss="-", rate="-", epoch="-")
 
             def report(at: Progress) -> None:
-                speed = bar.tasks[task].speed
-                bar.update(
-                    task, completed=at.step, total=at.steps, loss=f"{at.loss:.4f}",
-                    rate="-" if speed is None else f"{speed:.1f}", epoch=f"{at.epoch}/{epochs}",
-                )  # fmt: skip
+                bar.show(task, at)
 
             train(loaded, presets[preset], training, out, resume, report)
     except KeyboardInterrupt:
@@ -75,9 +71,23 @@ def load_sources(
     return out
 
 
-def _bar(console: Console) -> Bar:
-    return Bar(
+class TrainingBar(Bar):
+    """A bar with the epoch, the loss, the rate and the time left."""
+
+    def show(self, task: TaskID, at: Progress) -> None:
+        """Move to where training is."""
+        speed = self.tasks[task].speed
+        self.update(
+            task, completed=at.step, total=at.steps, loss=f"{at.loss:.4f}", epoch=f"{at.epoch}",
+            rate="-" if speed is None else f"{speed:.1f}",
+        )  # fmt: skip
+
+
+def progress_bar(console: Console) -> TrainingBar:
+    """The bar of a training run."""
+    return TrainingBar(
         TextColumn("epoch {task.fields[epoch]}, coverage {task.fields[loss]}"), BarColumn(20),
         MofNCompleteColumn(), TextColumn("{task.fields[rate]} steps/s, left"),
-        TimeRemainingColumn(), console=console, disable=console.quiet,
+        TimeRemainingColumn(), console=console, transient=True,
+        disable=console.quiet or not console.is_terminal,
     )  # fmt: skip

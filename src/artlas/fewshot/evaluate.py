@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from artlas.fewshot.episodes import Episode
-from artlas.fewshot.heads import Prototypes, SupportScaler
+from artlas.fewshot.heads import HEADS, SupportScaler
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +43,10 @@ class Accuracy:
         return {"mean": self.mean, "std": self.std, "episodes": self.episodes.tolist()}
 
 
-def evaluate(values: ArrayLike, labels: ArrayLike, episodes: Sequence[Episode]) -> Accuracy:
-    """Standardise, fit prototypes on each support and score each query; values [G, d], labels [G].
+def evaluate(
+    values: ArrayLike, labels: ArrayLike, episodes: Sequence[Episode], head: str = "prototype"
+) -> Accuracy:
+    """Standardise, fit a head on each support and score each query; values [G, d], labels [G].
 
     Query labels are read after prediction, to count the hits, and nowhere else.
     """
@@ -54,16 +56,20 @@ def evaluate(values: ArrayLike, labels: ArrayLike, episodes: Sequence[Episode]) 
             f"There are {len(rows)} representations for {len(marks)} labels. "
             "To fix this, pass one row a label."
         )
-    hits = [np.mean(predict(rows, marks, e) == marks[e.query]) for e in episodes]
+    hits = [np.mean(predict(rows, marks, e, head) == marks[e.query]) for e in episodes]
     return Accuracy(np.array(hits, dtype=np.float64))
 
 
-def predict(values: ArrayLike, labels: ArrayLike, episode: Episode) -> NDArray[np.int64]:
+def predict(
+    values: ArrayLike, labels: ArrayLike, episode: Episode, head: str = "prototype"
+) -> NDArray[np.int64]:
     """Classify the queries of an episode, [Q], by values [G, d] and the labels of its support."""
     rows, marks = np.asarray(values, dtype=np.float64), np.asarray(labels)
     scaler = SupportScaler.fit(rows[episode.support])
-    head = Prototypes.fit(scaler.transform(rows[episode.support]), marks[episode.support])
-    return head.predict(scaler.transform(rows[episode.query]))
+    if head not in HEADS:
+        raise ValueError(f"A head is one of {', '.join(HEADS)}, got {head!r}.")
+    fitted = HEADS[head].fit(scaler.transform(rows[episode.support]), marks[episode.support])
+    return fitted.predict(scaler.transform(rows[episode.query]))
 
 
 def verdict(rows: Mapping[str, Accuracy], controls: Collection[str]) -> str:

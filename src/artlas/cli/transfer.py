@@ -1,0 +1,111 @@
+"""``artlas transfer graph`` and ``artlas transfer node``: the paper's two main tables."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from artlas.cli.pretrain import progress_bar
+from artlas.config import ArtConfig
+from artlas.entrance import GraphError
+from artlas.pretrain import PretrainConfig, TrainingError
+from artlas.studies import tables
+from artlas.studies.folds import Folds, Level, targets_of
+from artlas.studies.transfer import merge, read, transfer
+
+app = typer.Typer(help="Few-shot transfer to datasets never seen.", no_args_is_help=True)
+
+Root = Annotated[Path | None, typer.Option(help="Folder of the data.")]
+Runs = Annotated[Path, typer.Option(help="Folder of pretrained models and embeddings.")]
+Targets = Annotated[str, typer.Option(help='Datasets, separated by commas, or "all".')]
+Seeds = Annotated[str, typer.Option(help="Seeds of pretraining, separated by commas.")]
+Shots = Annotated[str, typer.Option(help="Numbers of examples a class, separated by commas.")]
+Epochs = Annotated[int, typer.Option(min=1, help="Of pretraining.")]
+Out = Annotated[Path, typer.Option(help="JSON file of the results.")]
+Quick = Annotated[bool, typer.Option("--quick", help="One epoch, two small targets.")]
+
+
+@app.command()
+def graph(
+    root: Root = None,
+    runs: Runs = Path("runs"),
+    targets: Targets = "all",
+    seeds: Seeds = "42",
+    shots: Shots = "5",
+    epochs: Epochs = 60,
+    out: Out = Path("results/transfer-graph.json"),
+    quick: Quick = False,
+) -> None:
+    """Classify graphs of unseen datasets from a few examples: leave-one-dataset-out."""
+    training = PretrainConfig(epochs=1 if quick else epochs)
+    targets = "BZR,PROTEINS" if quick and targets == "all" else targets
+    _transfer("graph", root, runs, targets, seeds, shots, training, out)
+
+
+@app.command()
+def node(
+    root: Root = None,
+    runs: Runs = Path("runs"),
+    targets: Targets = "all",
+    seeds: Seeds = "42",
+    shots: Shots = "5",
+    epochs: Epochs = 60,
+    plateau: Annotated[
+        float, typer.Option(help="End when 5 epochs gain less than this share over the 5 before.")
+    ] = 0.01,
+    out: Out = Path("results/transfer-node.json"),
+    quick: Quick = False,
+) -> None:
+    """Classify nodes of unseen networks from a few examples, by their ego-graphs."""
+    training = PretrainConfig(epochs=1 if quick else epochs, plateau=plateau)
+    targets = "Cora" if quick and targets == "all" else targets
+    _transfer("node", root, runs, targets, seeds, shots, training, out)
+
+
+def _transfer(
+    level: Level, root: Path | None, runs: Path, targets: str, seeds: str, shots: str,
+    training: PretrainConfig, out: Path,
+) -> None:  # fmt: skip
+    console = Console(highlight=False, soft_wrap=True)
+    folds = Folds(level, root, runs, training, ArtConfig())
+    names = targets_of(level) if targets == "all" else targets.split(",")
+    failed = 0
+    for name in names:
+        try:
+            with progress_bar(console) as bar:
+                task = bar.add_task("train", total=None, loss="-", rate="-", epoch="-")
+                report = partial(bar.show, task)
+                made = list(transfer(folds, name, _numbers(seeds), _numbers(shots), report))
+            merge(out, made)
+            best = max(made, key=lambda record: record["mean"])
+            console.print(
+                f"[bold]{name}[/]: best is {best['method']} {best['variant']}, "
+                f"{best['mean']:.2f} ({best['stderr']:.2f})"
+            )
+        except KeyboardInterrupt:
+            console.print("Stopped by Ctrl-C: finished targets and states of pretraining are kept.")
+            raise typer.Exit(130) from None
+        except (GraphError, TrainingError, ValueError) as error:
+            failed += 1
+            console.print(f"[bold red]{name} failed[/]: {escape(str(error))}")
+    records = read(out)
+    have = {record["target"] for record in records}
+    for count in _numbers(shots):
+        shown = [name for name in targets_of(level) if name in have]
+        if shown:
+            console.print(f"\n{count} shots, percent correct (standard error over 50 episodes)\n")
+            console.print(tables.table(records, shown, count), markup=False)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _numbers(text: str) -> list[int]:
+    parts = text.split(",")
+    if not all(part.strip().isdecimal() for part in parts):
+        raise typer.BadParameter(f"numbers separated by commas are needed, got {text!r}.")
+    return [int(part) for part in parts]

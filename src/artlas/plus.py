@@ -1,0 +1,97 @@
+r"""z+: the representation past the paper, with roles and without.
+
+Graphs: with :math:`R = T_{mix} / \mu` (rows sum to one) and :math:`s(v) = sign(v) \log(1 + |v|)`,
+
+.. math:: z^+ = s(M R^\top [X \,|\, AX \,|\, X \circ AX \,|\, \deg X \circ X - X \circ AX])
+
+Nodes: with rows of X at unit length, scores p of the ego-graph, and weights :math:`a \propto p`,
+:math:`b \propto \sqrt{p / (\deg + 1)}`, :math:`c \propto 1` that sum to one over an ego-graph,
+:math:`z^+ = l_2(\mathrm{vec} \sum_i R_i \otimes b_i x_i)`; without roles it is
+:math:`[l_2(\sum a x) \,|\, l_2(\sum b x) \,|\, l_2(\sum c x)]`.
+
+Without roles :math:`M R^\top` is :math:`\mathbf 1^\top`, and no model is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from artlas import kernels
+from artlas.graphs import Graphs, as_graphs
+from artlas.ppr import EgoGraphs
+from artlas.transport import degree_measure, normalised_degree, structure_of
+
+EPSILON = 1e-8
+# H = N T_mix' X, [G, M, d], of features [N, d]
+Transport = Callable[[Graphs, Tensor], Tensor]
+
+
+def graph_blocks(graphs: Graphs) -> Tensor:
+    """[X | AX | X o AX | deg X o X - X o AX] of every node, [N, 4 d]; degree stands in for X."""
+    x = graphs.x
+    if x is None:
+        x = normalised_degree(graphs.degree, graphs.node_ptr).unsqueeze(1)
+    summed = kernels.neighbour_sum(x.contiguous(), structure_of(graphs, EPSILON))
+    across = x * summed
+    return torch.cat([x, summed, across, graphs.degree[:, None] * x * x - across], 1)
+
+
+def embed_graphs(graphs: Graphs, transport: Transport | None = None) -> Tensor:
+    """z+ of graphs, [G, 4 M d] block by block and role by role, or [G, 4 d] without roles."""
+    blocks = graph_blocks(as_graphs(graphs))
+    if transport is None:
+        return signed_log(_sums(blocks, graphs.node_ptr))
+    by_role = by_roles(graphs, blocks, transport)  # [G, M, 4 d]
+    count, roles, _ = by_role.shape
+    return signed_log(roles * by_role).view(count, roles, 4, -1).transpose(1, 2).flatten(1)
+
+
+def embed_egos(egos: EgoGraphs, transport: Transport | None = None) -> Tensor:
+    """z+ of the centres of ego-graphs, [C, M d], or [C, 3 d] without roles."""
+    graphs = egos[:]
+    if graphs.x is None:
+        x = normalised_degree(graphs.degree, graphs.node_ptr).unsqueeze(1)
+    else:
+        x = graphs.x / graphs.x.norm(dim=1, keepdim=True).clamp_min(1e-12)
+    scores = torch.from_numpy(egos.scores).double()
+    damped = (scores / (graphs.degree.double() + 1)).sqrt()
+    if transport is not None:
+        weighted = x * _shares(damped, graphs.node_ptr)[:, None]
+        return unit(by_roles(graphs, weighted, transport).flatten(1))
+    parts = [
+        unit(_sums(x * _shares(weight, graphs.node_ptr)[:, None], graphs.node_ptr))
+        for weight in (scores, damped, torch.ones_like(scores))
+    ]
+    return torch.cat(parts, 1)
+
+
+def by_roles(graphs: Graphs, values: Tensor, transport: Transport) -> Tensor:
+    r""":math:`R^\top V` of every graph, [G, M, d], for values V [N, d]."""
+    measure = degree_measure(graphs, EPSILON).to(values.dtype)
+    carried = transport(graphs, values / measure[:, None])
+    return carried / graphs.sizes[:, None, None]
+
+
+def signed_log(values: Tensor) -> Tensor:
+    """sign(v) log(1 + |v|)."""
+    return values.sign() * values.abs().log1p()
+
+
+def unit(rows: Tensor) -> Tensor:
+    """Rows at unit length; rows of zeros stay."""
+    return rows / rows.norm(dim=1, keepdim=True).clamp_min(1e-12)
+
+
+def _sums(values: Tensor, node_ptr: Tensor) -> Tensor:
+    owner = torch.repeat_interleave(torch.arange(len(node_ptr) - 1), node_ptr.diff())
+    total = torch.zeros(len(node_ptr) - 1, values.shape[1], dtype=torch.float64)
+    return total.index_add_(0, owner, values.double()).to(values.dtype)
+
+
+def _shares(weight: Tensor, node_ptr: Tensor) -> Tensor:
+    """Weights [N] that sum to one over every graph, float32."""
+    total = _sums(weight[:, None], node_ptr)[:, 0]
+    return (weight / torch.repeat_interleave(total, node_ptr.diff())).float()

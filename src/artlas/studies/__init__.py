@@ -1,0 +1,1 @@
+"""What the paper reports, each table or figure from one command."""

@@ -1,0 +1,180 @@
+"""Frozen representations of a target, the model's and the controls, each computed once and kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from artlas import datasets, plus
+from artlas.config import ArtConfig
+from artlas.fewshot import controls
+from artlas.formats.files import ReadError, atomic, read_npz
+from artlas.graphs import Graphs
+from artlas.model import ART
+from artlas.ppr import EgoGraphs, PprConfig
+
+VERSION = 1  # of the representations: raise it when one of them changes
+Matrix = NDArray[Any]
+Data = Graphs | EgoGraphs
+
+# variant of the model -> (features, representation, settings of the authors' code)
+GRAPH_VARIANTS = {
+    "paper": ("paper", "paper", False),
+    "released": ("released", "paper", True),
+    "q": ("paper", "coordinates", False),
+    "H": ("paper", "features", False),
+    "plus": ("released", "plus", False),
+}
+NODE_VARIANTS = {
+    "paper": ("paper", "paper", False),
+    "released": ("paper", "paper", True),
+    "q": ("paper", "coordinates", False),
+    "H": ("paper", "features", False),
+    "plus": ("paper", "plus", False),
+}
+
+
+def sum_log(graphs: Graphs) -> Matrix:
+    """The signed logarithm of the sum pool, [G, d]."""
+    pooled = controls.sum_pool(graphs)
+    return np.sign(pooled) * np.log1p(np.abs(pooled))
+
+
+def no_roles(data: Data) -> Matrix:
+    """z+ without roles, which needs no model."""
+    if isinstance(data, EgoGraphs):
+        return np.concatenate([plus.embed_egos(part).numpy() for part in data.parts()])
+    return plus.embed_graphs(data).numpy()
+
+
+def centre(egos: EgoGraphs) -> Matrix:
+    """The features of the centre alone, [C, d]."""
+    x = _features(egos)
+    return x[egos.centres]
+
+
+def ego_mean(egos: EgoGraphs, weighted: bool) -> Matrix:
+    """The mean of the features over an ego-graph, weighted by score or not, [C, d]."""
+    x, starts = _features(egos), egos.node_ptr[:-1]
+    weight = egos.scores.astype(np.float64) if weighted else np.ones(len(egos.nodes))
+    total = np.add.reduceat(weight, starts)
+    out = np.empty((len(egos), x.shape[1]))
+    for i, (begin, end) in enumerate(zip(starts, egos.node_ptr[1:], strict=True)):
+        out[i] = weight[begin:end] @ x[egos.nodes[begin:end]] / total[i]
+    return out
+
+
+def _features(egos: EgoGraphs) -> Matrix:
+    if egos.graph.x is None:
+        degree = egos.graph.degree.double().numpy()[:, None]
+        return degree / max(degree.max(), 1.0)
+    return egos.graph.x.numpy()
+
+
+GRAPH_CONTROLS: dict[str, Callable[[Any], Matrix]] = {
+    "sum": controls.sum_pool,
+    "mean": controls.mean_pool,
+    "log-sum": sum_log,
+    "degree-histogram": controls.degree_histogram,
+    "size": controls.size,
+    "plus-no-roles": no_roles,
+}
+NODE_CONTROLS: dict[str, Callable[[Any], Matrix]] = {
+    "centre": centre,
+    "ppr-mean": lambda egos: ego_mean(egos, True),
+    "mean": lambda egos: ego_mean(egos, False),
+    "degree-histogram": lambda egos: np.concatenate(
+        [controls.degree_histogram(part) for part in egos.batches()]
+    ),
+    "size": lambda egos: np.concatenate([controls.size(part) for part in egos.batches()]),
+    "plus-no-roles": no_roles,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """A dataset to be classified, with the examples that the episodes use."""
+
+    name: str
+    root: Path | None
+    level: str
+    cache: Path
+    members: NDArray[np.int64]
+
+    def data(self, features: Any, released: bool = False) -> Data:
+        """The members, with features prepared as asked for."""
+        if self.level == "graph":
+            return datasets.load(self.name, self.root, features, verbose=False)[self.members]
+        config = PprConfig.released() if released else PprConfig()
+        egos = datasets.load_egos(self.name, self.root, features, 300, config, verbose=False)
+        return egos.select(self.members)
+
+    def control(self, variant: str) -> Matrix:
+        """What a control makes of the members, [n, d]."""
+        if self.level == "graph":
+            return GRAPH_CONTROLS[variant](self.data("released"))
+        return NODE_CONTROLS[variant](self.data("paper"))
+
+    def embed(self, model: ART, variant: str) -> Matrix:
+        """A representation of the members by a frozen model, [n, d], kept between calls."""
+        kinds = GRAPH_VARIANTS if self.level == "graph" else NODE_VARIANTS
+        features, representation, released = kinds[variant]
+        if released:
+            model = as_released(model)
+        key = {
+            "version": VERSION, "target": self.name, "members": _hash(self.members.tobytes()),
+            "features": features, "representation": representation, "released": released,
+            "config": dataclasses.asdict(model.config), "weights": weights_hash(model),
+        }  # fmt: skip
+        return self._kept(key, lambda: embed(model, self.data(features, released), representation))
+
+    def _kept(self, key: dict[str, Any], make: Callable[[], Matrix]) -> Matrix:
+        name = _hash(json.dumps(key, sort_keys=True).encode())[:16]
+        path = self.cache / f"{self.name}-{name}.npz"
+        if path.exists():
+            try:
+                return read_npz(path)["z"]
+            except ReadError:  # cut off or damaged: made anew
+                path.unlink()
+        made = make()
+        self.cache.mkdir(parents=True, exist_ok=True)
+        with atomic(path) as out:
+            np.savez(out, z=made)
+        return made
+
+
+def as_released(model: ART) -> ART:
+    """The same weights under the settings of the authors' code."""
+    config = ArtConfig.released(seed=model.config.seed)
+    other = ART(config)
+    other.load_state_dict(model.state_dict())
+    return other.eval()
+
+
+def embed(model: ART, data: Data, representation: str) -> Matrix:
+    """All rows of a representation, graphs in batches so that memory stays bounded."""
+    if isinstance(data, EgoGraphs):
+        return model.embed(data, representation).numpy()
+    parts = [model.embed(part, representation) for part in data.batches(100_000)]
+    return torch.cat(parts).numpy()
+
+
+def weights_hash(model: ART) -> str:
+    """A hash of all weights, by name."""
+    found = hashlib.sha256()
+    for name, value in sorted(model.state_dict().items()):
+        found.update(name.encode())
+        found.update(value.detach().cpu().contiguous().numpy().tobytes())
+    return found.hexdigest()
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,70 @@
+"""Tables made from records: means and standard errors by target, averages, paired differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artlas.studies.folds import PAPER
+from artlas.studies.transfer import Record
+
+Row = tuple[str, str]  # method and variant
+
+
+def rows_of(records: Sequence[Record]) -> list[Row]:
+    """What was evaluated: the model's variants, then the rest."""
+    order = {"art": 0, "control": 2}
+    found = {(r["method"], r["variant"]) for r in records}
+    return sorted(found, key=lambda row: (order.get(row[0], 1), row))
+
+
+def accuracies(
+    records: Sequence[Record], row: Row, target: str, shots: int | str
+) -> NDArray[np.float64] | None:
+    """Percent correct in every episode, averaged over the seeds; None where there is nothing."""
+    found = [
+        r["accuracies"]
+        for r in records
+        if (r["method"], r["variant"]) == row and r["target"] == target and r["shots"] == shots
+    ]
+    return 100 * np.mean(np.array(found, dtype=np.float64), axis=0) if found else None
+
+
+def table(records: Sequence[Record], targets: Sequence[str], shots: int | str = 5) -> str:
+    """A Markdown table: mean (standard error over episodes) by target, and the average."""
+    lines = ["| | " + " | ".join(targets) + " | average |"]
+    lines.append("|---" * (len(targets) + 2) + "|")
+    if shots == 5 and all(target in PAPER for target in targets):
+        values = [PAPER[target] for target in targets]
+        cells = [f"{value:.2f}" for value in values] + [f"{np.mean(values):.2f}"]
+        lines.append("| paper | " + " | ".join(cells) + " |")
+    for row in rows_of(records):
+        cells, means = [], []
+        for target in targets:
+            found = accuracies(records, row, target, shots)
+            if found is None:
+                cells.append("-")
+                continue
+            error = found.std() / len(found) ** 0.5
+            means.append(found.mean())
+            cells.append(f"{found.mean():.2f} ({error:.2f})")
+        average = f"{np.mean(means):.2f}" if len(means) == len(targets) else "-"
+        lines.append(f"| {row[0]} {row[1]} | " + " | ".join(cells) + f" | {average} |")
+    return "\n".join(lines)
+
+
+def difference(
+    records: Sequence[Record], first: Row, second: Row, targets: Sequence[str], shots: int | str = 5
+) -> tuple[float, float]:
+    """The mean difference of two rows over targets, paired by episode, and its standard error."""
+    parts = []
+    for target in targets:
+        a, b = (accuracies(records, row, target, shots) for row in (first, second))
+        if a is None or b is None:
+            raise ValueError(f"There is no pair of {first} and {second} on {target}.")
+        parts.append(a - b)
+    mean = float(np.mean([part.mean() for part in parts]))
+    variance = sum((part.std() / len(part) ** 0.5) ** 2 for part in parts)
+    return mean, float(variance**0.5 / len(parts))

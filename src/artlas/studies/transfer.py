@@ -1,0 +1,139 @@
+"""Few-shot transfer: the paper's two main tables and their controls, as records in a file."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artlas import datasets, fewshot
+from artlas.datasets.registry import find
+from artlas.formats.files import atomic
+from artlas.pretrain import Progress
+from artlas.studies import embeddings
+from artlas.studies.embeddings import Target
+from artlas.studies.folds import CENTRES, PAPER, Folds
+
+Record = dict[str, Any]
+EPISODES, QUERIES = 50, 50
+HEAD = {"graph": "prototype", "node": "linear"}
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """The episodes of a target at a number of shots, over the examples that they use."""
+
+    shots: int
+    labels: NDArray[np.int64]
+    members: NDArray[np.int64]
+    drawn: list[fewshot.Episode]
+    sha256: str
+
+    @classmethod
+    def draw(cls, labels: Any, shots: int) -> Episodes:
+        """Draw the 50 episodes, and number their examples from 0."""
+        drawn = fewshot.draw_episodes(labels, EPISODES, shots, QUERIES)
+        used = np.unique(np.concatenate([np.concatenate([e.support, e.query]) for e in drawn]))
+        local = [
+            fewshot.Episode(np.searchsorted(used, e.support), np.searchsorted(used, e.query))
+            for e in drawn
+        ]
+        return cls(shots, np.asarray(labels)[used], used, local, fewshot.hash_episodes(drawn))
+
+
+def labels_of(folds: Folds, target: str) -> NDArray[np.int64]:
+    """The label of every example of a target: graphs, or at most 300 nodes of every class."""
+    if folds.level == "graph":
+        graphs = datasets.load(target, folds.root, "raw", verbose=False)
+        assert graphs.y is not None
+        return graphs.y.numpy()
+    egos = datasets.load_egos(target, folds.root, "raw", CENTRES, verbose=False)
+    assert egos.y is not None
+    return egos.y.numpy()
+
+
+def transfer(
+    folds: Folds,
+    target: str,
+    seeds: Sequence[int],
+    shots: Sequence[int] = (5,),
+    report: Callable[[Progress], None] | None = None,
+) -> Iterable[Record]:
+    """Records of every control and every variant of the model on one target."""
+    name, labels = find(target).name, labels_of(folds, target)
+    head = HEAD[folds.level]
+    cache = folds.runs / "embeddings"
+    kinds = embeddings.GRAPH_CONTROLS if folds.level == "graph" else embeddings.NODE_CONTROLS
+    variants = embeddings.GRAPH_VARIANTS if folds.level == "graph" else embeddings.NODE_VARIANTS
+    models = {seed: folds.model(name, seed, report) for seed in seeds}
+    for count in shots:
+        episodes = Episodes.draw(labels, count)
+        place = Target(name, folds.root, folds.level, cache, episodes.members)
+        for variant in kinds:
+            began = time.perf_counter()
+            found = fewshot.evaluate(place.control(variant), episodes.labels, episodes.drawn, head)
+            yield _record(name, "control", variant, None, episodes, found, began)
+        for seed, model in models.items():
+            for variant in variants:
+                began = time.perf_counter()
+                values = place.embed(model, variant)
+                found = fewshot.evaluate(values, episodes.labels, episodes.drawn, head)
+                yield _record(name, "art", variant, seed, episodes, found, began)
+
+
+def _record(
+    target: str, method: str, variant: str, seed: int | None, episodes: Episodes,
+    found: fewshot.Accuracy, began: float,
+) -> Record:  # fmt: skip
+    paper = PAPER.get(target) if (method, variant) == ("art", "paper") else None
+    return {
+        "target": target,
+        "method": method,
+        "variant": variant,
+        "seed": seed,
+        "shots": episodes.shots,
+        "episodes": episodes.sha256,
+        "mean": round(100 * found.mean, 4),
+        "std": round(100 * found.std, 4),
+        "stderr": round(100 * found.std / len(found.episodes) ** 0.5, 4),
+        "paper": paper if episodes.shots == 5 else None,
+        "seconds": round(time.perf_counter() - began, 3),
+        "commit": commit(),
+        "accuracies": [round(float(v), 6) for v in found.episodes],
+    }
+
+
+def commit() -> str:
+    """The commit of the code that is running, or ``unknown`` outside a repository."""
+    words = ["git", "rev-parse", "--short=10", "HEAD"]
+    done = subprocess.run(words, cwd=Path(__file__).parent, capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
+
+
+def merge(path: Path, new: Iterable[Record]) -> list[Record]:
+    """Put records into a JSON file, in the place of older ones of the same thing."""
+    kept = {identity(record): record for record in read(path)}
+    kept |= {identity(record): record for record in new}
+    records = sorted(kept.values(), key=lambda r: tuple(str(part) for part in identity(r)))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic(path) as out:
+        lines = ",\n".join(json.dumps(record) for record in records)
+        out.write(f"[\n{lines}\n]\n".encode())
+    return records
+
+
+def identity(record: Record) -> tuple[Any, ...]:
+    """What a record is of."""
+    return tuple(record[key] for key in ("target", "shots", "method", "variant", "seed"))
+
+
+def read(path: Path) -> list[Record]:
+    """The records of a file; none if it is not there."""
+    return list(json.loads(path.read_text())) if path.exists() else []
