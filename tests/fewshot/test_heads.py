@@ -9,6 +9,7 @@ import pytest
 
 from artlas.fewshot import (
     Accuracy,
+    Linear,
     Prototypes,
     SupportScaler,
     draw_episodes,
@@ -159,3 +160,46 @@ def test_controls_of_a_star_and_a_lone_node():
     expected[0, [1, 11]], expected[1, 0] = [13 / 14, 1 / 14], 1  # degree 13 is in the last bin
     np.testing.assert_allclose(degree_histogram(graphs), expected)
     np.testing.assert_allclose(sum_pool(graphs.with_features(None)), [[14], [1]])
+
+
+def test_linear_head_is_the_optimum_of_balanced_logistic_regression():
+    """scikit-learn solves the same problem in all 40 dimensions."""
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 3, 7], [5, 5, 3])
+    support = rng.normal(size=(13, 40)) + 0.7 * labels[:, None]
+    queries = rng.normal(size=(200, 40)) + 0.7 * rng.choice([0, 3, 7], 200)[:, None]
+    head = Linear.fit(support, labels)
+    known = LogisticRegression(C=1, class_weight="balanced", tol=1e-10, max_iter=10_000)
+    known.fit(support, labels)
+    weights = head.rows.T @ head.weights
+    np.testing.assert_allclose(
+        weights - weights.mean(1, keepdims=True),
+        known.coef_.T - known.coef_.T.mean(1, keepdims=True),
+        atol=1e-4,
+    )
+    np.testing.assert_array_equal(head.predict(queries), known.predict(queries))
+
+
+def test_linear_head_of_two_classes_and_of_fewer_dimensions_than_examples():
+    rng = np.random.default_rng(1)
+    labels = np.repeat([0, 1], 20)
+    support = rng.normal(size=(40, 3)) + labels[:, None]
+    head = Linear.fit(support, labels)
+    assert (head.predict(support) == labels).mean() > 0.75
+    same = Linear.fit(np.zeros((4, 3)), [0, 0, 1, 1])  # nothing to tell them apart by
+    assert set(same.predict(np.ones((2, 3)))) <= {0, 1}
+
+
+def test_query_labels_do_not_change_what_either_head_predicts():
+    rng = np.random.default_rng(2)
+    values, labels = rng.normal(size=(60, 8)), np.repeat([0, 1, 2], 20)
+    for episode in draw_episodes(labels, 5, shots=5, queries=10):
+        shuffled = labels.copy()
+        shuffled[episode.query] = rng.permutation(shuffled[episode.query])
+        for head in ("prototype", "linear"):
+            before = predict(values, labels, episode, head)
+            assert np.array_equal(before, predict(values, shuffled, episode, head))
+    with pytest.raises(ValueError, match="prototype, linear"):
+        predict(values, labels, episode, "magic")

@@ -153,8 +153,10 @@ class Target:
 
 def as_released(model: ART) -> ART:
     """The same weights under the settings of the authors' code."""
-    config = ArtConfig.released(seed=model.config.seed)
-    other = ART(config)
+    preset, own = ArtConfig.released(), model.config
+    changes = {name: getattr(preset, name) for name in ("top_k", "logit_clamp", "featureless")}
+    changes["top_k"] = min(preset.top_k or own.bases, own.bases)
+    other = ART(dataclasses.replace(own, **changes))
     other.load_state_dict(model.state_dict())
     return other.eval()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -80,14 +80,23 @@ class Folds:
                 )
         return self._loaded[name]
 
+    def _check_unseen(self, target: str, sources: Mapping[str, Graphs | EgoGraphs]) -> None:
+        """Refuse sources that hold the target's graphs, under whatever name."""
+        own = fingerprint(self.graphs(find(target).name))
+        for name, graphs in sources.items():
+            if fingerprint(graphs) == own:
+                raise DatasetError(
+                    f"{find(target).name} would be pretrained on: {name} has the same graphs. "
+                    "To fix this, leave it out of the sources."
+                )
+
     def model(
         self, target: str, seed: int, report: Callable[[Progress], None] | None = None
     ) -> ART:
         """The model for a target, pretrained now unless the same was pretrained before."""
         folder = self.folder(target, seed)
         sources = {name: self.graphs(name) for name in self.sources(target)}
-        if find(target).name in sources:
-            raise AssertionError("a target must not be among its own sources")
+        self._check_unseen(target, sources)
         config = dataclasses.replace(self.config, seed=seed)
         training = dataclasses.replace(self.training, seed=seed)
         wanted = {

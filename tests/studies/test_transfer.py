@@ -1,0 +1,132 @@
+"""The transfer protocol on small folds: no leak, nothing stale, records that can be compared."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import artlas
+from artlas import PretrainConfig, datasets
+from artlas.studies import embeddings, folds, tables, transfer
+from artlas.studies.folds import Folds
+
+SMALL = artlas.ArtConfig(bases=4, roles=6, hidden=16)
+THREE = ["BZR", "IMDB-BINARY", "PROTEINS"]
+
+
+@pytest.fixture(scope="module")
+def root(raw):
+    for name in THREE:
+        place = raw(name)
+    return place
+
+
+@pytest.fixture
+def small(monkeypatch, root, tmp_path):
+    monkeypatch.setattr(folds, "sources_of", lambda level: THREE)
+    return Folds("graph", root, tmp_path / "runs", PretrainConfig(epochs=1), SMALL)
+
+
+def test_records_of_one_target(small):
+    made = list(transfer.transfer(small, "bzr", [1, 2], [5]))
+    rows = {(r["method"], r["variant"], r["seed"]) for r in made}
+    assert len(rows) == len(made) == 6 + 2 * 5
+    assert {("art", "paper", 1), ("art", "plus", 2), ("control", "sum", None)} <= rows
+    keys = "target method variant seed shots episodes mean std stderr paper seconds commit"
+    for record in made:
+        assert set(keys.split()) <= set(record)
+        assert record["target"] == "BZR"
+        assert len(record["accuracies"]) == 50
+        assert record["mean"] == pytest.approx(100 * np.mean(record["accuracies"]), abs=1e-2)
+        assert record["stderr"] == pytest.approx(record["std"] / 50**0.5, abs=1e-3)
+    # the published episodes of BZR's labels: the same on every machine
+    assert {r["episodes"] for r in made} == {made[0]["episodes"]}
+    assert made[0]["episodes"] == EPISODES_OF_BZR
+    assert {r["paper"] for r in made if r["variant"] == "paper"} == {62.36}
+    assert {r["paper"] for r in made if r["variant"] != "paper"} == {None}
+
+
+EPISODES_OF_BZR = "7d08fdeaa4de7ef042025fb7855695008405247f8082c2dd59973b61eab4483a"
+
+
+def test_the_target_is_not_among_what_is_pretrained_on(small, monkeypatch):
+    seen = {}
+    monkeypatch.setattr(folds, "pretrain", lambda sources, *a, **k: seen.update(sources) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        small.model("BZR", 1)
+    assert set(seen) == {"IMDB-BINARY", "PROTEINS"}
+    assert small.name("BZR") == "without-BZR"
+    assert small.name("COLORS-3") == "all"
+    # whatever it is called: the structure itself is compared
+    small._loaded["PROTEINS"] = datasets.load("BZR", small.root, "raw", verbose=False)
+    with pytest.raises(datasets.DatasetError, match=r"BZR .* PROTEINS"):
+        small.model("BZR", 1)
+
+
+def test_what_is_kept_is_used_again_only_for_the_same_settings(small, monkeypatch):
+    first = small.model("BZR", 3)
+    trained = []
+    real = folds.pretrain
+    monkeypatch.setattr(folds, "pretrain", lambda *a, **k: trained.append(a) or real(*a, **k))
+    again = small.model("BZR", 3)
+    assert not trained
+    assert embeddings.weights_hash(first) == embeddings.weights_hash(again)
+    other = dataclasses.replace(small, config=dataclasses.replace(SMALL, bases=5))
+    with pytest.raises(ValueError, match="other settings"):
+        other.model("BZR", 3)
+
+
+def test_embeddings_are_kept_and_stale_ones_are_not_used(small):
+    labels = transfer.labels_of(small, "BZR")
+    episodes = transfer.Episodes.draw(labels, 5)
+    place = embeddings.Target("BZR", small.root, "graph", small.runs / "e", episodes.members)
+    model = artlas.ART(SMALL)
+    first = place.embed(model, "paper")
+    assert len(list((small.runs / "e").iterdir())) == 1
+    (path,) = (small.runs / "e").iterdir()
+    path.write_bytes(path.read_bytes()[:-20])  # damaged
+    np.testing.assert_array_equal(place.embed(model, "paper"), first)
+    other = artlas.ART(dataclasses.replace(SMALL, seed=7))
+    assert not np.array_equal(place.embed(other, "paper"), first)
+    graphs = datasets.load("BZR", small.root, verbose=False)[episodes.members]
+    np.testing.assert_array_equal(first, model.embed(graphs))
+    np.testing.assert_array_equal(place.embed(model, "q"), first[:, :4])
+    np.testing.assert_array_equal(place.embed(model, "H"), first[:, 4:])
+
+
+def test_episodes_are_renumbered_to_the_same_examples():
+    labels = np.repeat([0, 1], [300, 40])
+    episodes = transfer.Episodes.draw(labels, 5)
+    drawn = artlas.fewshot.draw_episodes(labels)
+    for ours, theirs in zip(episodes.drawn, drawn, strict=True):
+        assert np.array_equal(episodes.members[ours.support], theirs.support)
+        assert np.array_equal(episodes.members[ours.query], theirs.query)
+    assert np.array_equal(episodes.labels, labels[episodes.members])
+
+
+def record(target, variant, values, seed=1, method="art"):
+    return {"target": target, "method": method, "variant": variant, "seed": seed, "shots": 5,
+            "accuracies": values}  # fmt: skip
+
+
+def test_files_are_merged_by_what_a_record_is_of(tmp_path):
+    path = tmp_path / "r.json"
+    transfer.merge(path, [record("A", "q", [0.5]), record("A", "H", [0.1])])
+    kept = transfer.merge(path, [record("A", "q", [0.7])])
+    assert [r["accuracies"] for r in kept] == [[0.1], [0.7]]
+    assert transfer.read(path) == kept
+
+
+def test_tables_average_and_pair():
+    records = [
+        record("BZR", "q", [0.5, 0.7], 1), record("BZR", "q", [0.7, 0.9], 2),
+        record("BZR", "sum", [0.4, 0.8], None, "control"),
+    ]  # fmt: skip
+    text = tables.table(records, ["BZR"])
+    assert "| paper | 62.36 | 62.36 |" in text
+    assert "| art q | 70.00 (7.07) | 70.00 |" in text
+    mean, error = tables.difference(records, ("art", "q"), ("control", "sum"), ["BZR"])
+    assert mean == pytest.approx(10)
+    assert error == pytest.approx(10 / 2**0.5)
