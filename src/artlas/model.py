@@ -18,7 +18,7 @@ from artlas.graphs import Graphs, as_graphs
 from artlas.kernels.options import Mixing, Sinkhorn
 from artlas.kernels.structure import Structure
 from artlas.ppr import EgoGraphs
-from artlas.transport import normalised_degree, structure_of
+from artlas.transport import degree_measure, normalised_degree, structure_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,21 +158,26 @@ class ART(nn.Module):
         """
         represent.check_representation(representation)
         if representation in ("plus", "plus-no-roles"):
-            transport = self._transport if representation == "plus" else None
+            pool = self.pool_by_roles if representation == "plus" else None
             if isinstance(graphs, EgoGraphs):
-                return torch.cat([plus.embed_egos(part, transport) for part in graphs.parts()])
-            return plus.embed_graphs(as_graphs(graphs), transport)
+                return torch.cat([plus.embed_egos(part, pool) for part in graphs.parts()])
+            return plus.embed_graphs(as_graphs(graphs), pool)
         if representation == "coordinates":
             return self.align(graphs).coordinates
         return torch.cat([self._embed(part, representation) for part in _parts(graphs)])
 
-    def _transport(self, graphs: Graphs, x: Tensor) -> Tensor:
-        """H of any features x [N, d], [G, M, d]."""
+    @torch.no_grad()
+    def pool_by_roles(self, graphs: Graphs, values: Tensor) -> Tensor:
+        r""":math:`R^\top V` with :math:`R = T_{mix} / \mu`, whose rows sum to one, [G, M, d].
+
+        values V: [N, d], one row per node of all graphs.
+        """
         structure, weight = self.structure(graphs), self.node_projection.weight
-        x = x.to(weight.device, weight.dtype)
-        return kernels.transport_features(*self._sides(structure), structure, x, **self._mixing())[
-            2
-        ]
+        measure = degree_measure(graphs, self.config.measure_epsilon)
+        values = (values / measure[:, None]).to(weight.device, weight.dtype)
+        sides = self._sides(structure)
+        carried = kernels.transport_features(*sides, structure, values, **self._mixing())[2]
+        return carried / graphs.sizes[:, None, None].to(carried)
 
     def _embed(self, graphs: Graphs, representation: str) -> Tensor:
         structure = self.structure(graphs)

@@ -22,11 +22,11 @@ from torch import Tensor
 from artlas import kernels
 from artlas.graphs import Graphs, as_graphs
 from artlas.ppr import EgoGraphs
-from artlas.transport import degree_measure, normalised_degree, structure_of
+from artlas.transport import normalised_degree, structure_of
 
 EPSILON = 1e-8
-# H = N T_mix' X, [G, M, d], of features [N, d]
-Transport = Callable[[Graphs, Tensor], Tensor]
+# R' V of every graph, [G, M, d], for values V [N, d] of all nodes
+Pool = Callable[[Graphs, Tensor], Tensor]
 
 
 def graph_blocks(graphs: Graphs) -> Tensor:
@@ -39,17 +39,17 @@ def graph_blocks(graphs: Graphs) -> Tensor:
     return torch.cat([x, summed, across, graphs.degree[:, None] * x * x - across], 1)
 
 
-def embed_graphs(graphs: Graphs, transport: Transport | None = None) -> Tensor:
+def embed_graphs(graphs: Graphs, pool: Pool | None = None) -> Tensor:
     """z+ of graphs, [G, 4 M d] block by block and role by role, or [G, 4 d] without roles."""
     blocks = graph_blocks(as_graphs(graphs))
-    if transport is None:
+    if pool is None:
         return signed_log(_sums(blocks, graphs.node_ptr))
-    by_role = by_roles(graphs, blocks, transport)  # [G, M, 4 d]
+    by_role = pool(graphs, blocks)  # [G, M, 4 d]
     count, roles, _ = by_role.shape
     return signed_log(roles * by_role).view(count, roles, 4, -1).transpose(1, 2).flatten(1)
 
 
-def embed_egos(egos: EgoGraphs, transport: Transport | None = None) -> Tensor:
+def embed_egos(egos: EgoGraphs, pool: Pool | None = None) -> Tensor:
     """z+ of the centres of ego-graphs, [C, M d], or [C, 3 d] without roles."""
     graphs = egos[:]
     if graphs.x is None:
@@ -58,21 +58,14 @@ def embed_egos(egos: EgoGraphs, transport: Transport | None = None) -> Tensor:
         x = graphs.x / graphs.x.norm(dim=1, keepdim=True).clamp_min(1e-12)
     scores = torch.from_numpy(egos.scores).double()
     damped = (scores / (graphs.degree.double() + 1)).sqrt()
-    if transport is not None:
+    if pool is not None:
         weighted = x * _shares(damped, graphs.node_ptr)[:, None]
-        return unit(by_roles(graphs, weighted, transport).flatten(1))
+        return unit(pool(graphs, weighted).flatten(1))
     parts = [
         unit(_sums(x * _shares(weight, graphs.node_ptr)[:, None], graphs.node_ptr))
         for weight in (scores, damped, torch.ones_like(scores))
     ]
     return torch.cat(parts, 1)
-
-
-def by_roles(graphs: Graphs, values: Tensor, transport: Transport) -> Tensor:
-    r""":math:`R^\top V` of every graph, [G, M, d], for values V [N, d]."""
-    measure = degree_measure(graphs, EPSILON).to(values.dtype)
-    carried = transport(graphs, values / measure[:, None])
-    return carried / graphs.sizes[:, None, None]
 
 
 def signed_log(values: Tensor) -> Tensor:

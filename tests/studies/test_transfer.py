@@ -32,7 +32,7 @@ def small(monkeypatch, root, tmp_path):
 def test_records_of_one_target(small):
     made = list(transfer.transfer(small, "bzr", [1, 2], [5]))
     rows = {(r["method"], r["variant"], r["seed"]) for r in made}
-    assert len(rows) == len(made) == 6 + 2 * 5
+    assert len(rows) == len(made) == 7 + 2 * 6
     assert {("art", "paper", 1), ("art", "plus", 2), ("control", "sum", None)} <= rows
     keys = "target method variant seed shots episodes mean std stderr paper seconds commit"
     for record in made:

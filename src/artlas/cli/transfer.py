@@ -16,6 +16,7 @@ from artlas.entrance import GraphError
 from artlas.pretrain import PretrainConfig, TrainingError
 from artlas.studies import tables
 from artlas.studies.folds import Folds, Level, targets_of
+from artlas.studies.transfer import Shots as ShotCount
 from artlas.studies.transfer import merge, read, transfer
 
 app = typer.Typer(help="Few-shot transfer to datasets never seen.", no_args_is_help=True)
@@ -24,33 +25,35 @@ Root = Annotated[Path | None, typer.Option(help="Folder of the data.")]
 Runs = Annotated[Path, typer.Option(help="Folder of pretrained models and embeddings.")]
 Targets = Annotated[str, typer.Option(help='Datasets, separated by commas, or "all".')]
 Seeds = Annotated[str, typer.Option(help="Seeds of pretraining, separated by commas.")]
-Shots = Annotated[str, typer.Option(help="Numbers of examples a class, separated by commas.")]
+Shots = Annotated[str, typer.Option(help="Examples a class, separated by commas; all: 5 folds.")]
 Epochs = Annotated[int, typer.Option(min=1, help="Of pretraining.")]
 Out = Annotated[Path, typer.Option(help="JSON file of the results.")]
+Wl = Annotated[bool, typer.Option("--wl", help="GraKeL's WL kernel too, with the same heads.")]
 Quick = Annotated[bool, typer.Option("--quick", help="One epoch, two small targets.")]
 
 
 @app.command()
 def graph(
     root: Root = None,
-    runs: Runs = Path("runs"),
+    runs: Runs = Path("results/runs"),
     targets: Targets = "all",
     seeds: Seeds = "42",
     shots: Shots = "5",
     epochs: Epochs = 60,
     out: Out = Path("results/transfer-graph.json"),
     quick: Quick = False,
+    wl: Wl = False,
 ) -> None:
     """Classify graphs of unseen datasets from a few examples: leave-one-dataset-out."""
     training = PretrainConfig(epochs=1 if quick else epochs)
     targets = "BZR,PROTEINS" if quick and targets == "all" else targets
-    _transfer("graph", root, runs, targets, seeds, shots, training, out)
+    _transfer("graph", root, runs, targets, seeds, shots, training, out, wl)
 
 
 @app.command()
 def node(
     root: Root = None,
-    runs: Runs = Path("runs"),
+    runs: Runs = Path("results/runs"),
     targets: Targets = "all",
     seeds: Seeds = "42",
     shots: Shots = "5",
@@ -69,18 +72,18 @@ def node(
 
 def _transfer(
     level: Level, root: Path | None, runs: Path, targets: str, seeds: str, shots: str,
-    training: PretrainConfig, out: Path,
+    training: PretrainConfig, out: Path, wl: bool = False,
 ) -> None:  # fmt: skip
     console = Console(highlight=False, soft_wrap=True)
     folds = Folds(level, root, runs, training, ArtConfig())
     names = targets_of(level) if targets == "all" else targets.split(",")
-    failed = 0
+    counts, failed = _shots(shots), 0
     for name in names:
         try:
             with progress_bar(console) as bar:
                 task = bar.add_task("train", total=None, loss="-", rate="-", epoch="-")
                 report = partial(bar.show, task)
-                made = list(transfer(folds, name, _numbers(seeds), _numbers(shots), report))
+                made = list(transfer(folds, name, _numbers(seeds), counts, report, wl))
             merge(out, made)
             best = max(made, key=lambda record: record["mean"])
             console.print(
@@ -95,13 +98,20 @@ def _transfer(
             console.print(f"[bold red]{name} failed[/]: {escape(str(error))}")
     records = read(out)
     have = {record["target"] for record in records}
-    for count in _numbers(shots):
+    for count in counts:
         shown = [name for name in targets_of(level) if name in have]
         if shown:
-            console.print(f"\n{count} shots, percent correct (standard error over 50 episodes)\n")
+            console.print(f"\n{count} shots, percent correct (standard error over episodes)\n")
             console.print(tables.table(records, shown, count), markup=False)
     if failed:
         raise typer.Exit(1)
+
+
+def _shots(text: str) -> list[ShotCount]:
+    found: list[ShotCount] = []
+    for part in text.split(","):
+        found += ["all"] if part.strip() == "all" else _numbers(part)
+    return found
 
 
 def _numbers(text: str) -> list[int]:

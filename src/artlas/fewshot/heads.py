@@ -71,49 +71,55 @@ class Linear:
     .. math:: \min_{W, b} \sum_i w_{y_i} \ell_i + \tfrac 1 2 \|W\|_F^2, \quad
         w_c = S / (C S_c)
 
-    The optimal W is a combination of the support's rows, so that S coordinates hold all of the d.
-    classes: [C]; rows: [S, d]; weights: [S, C] of the rows; bias: [C].
+    The optimal W is a combination of the support's rows, so that S coordinates hold all of the d;
+    where d is the smaller, they are the features themselves. classes: [C]; weights: [d, C].
     """
 
     classes: NDArray[np.int64]
-    rows: NDArray[np.float64]
     weights: NDArray[np.float64]
     bias: NDArray[np.float64]
 
     @classmethod
     def fit(cls, support: ArrayLike, labels: ArrayLike) -> Linear:
         """Learn from support [S, d] and its labels [S]."""
-        from scipy.optimize import minimize
-
         rows, (classes, marks) = _matrix(support, "support"), np.unique(labels, return_inverse=True)
+        if rows.shape[1] <= len(rows):
+            W = _logistic(rows, marks)
+            return cls(classes, W[:-1], W[-1])
         values, vectors = np.linalg.eigh(rows @ rows.T)
         kept = values > values[-1] * 1e-12
-        scale = np.sqrt(values[kept])
-        inner = vectors[:, kept] * scale  # coordinates of the rows in their own space, [S, r]
-        truth = np.eye(len(classes))[marks]
-        weight = (len(marks) / (len(classes) * truth.sum(0)))[marks]
-
-        def objective(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-            W = flat.reshape(-1, len(classes))
-            logits = inner @ W[:-1] + W[-1]
-            logits -= logits.max(1, keepdims=True)
-            total = np.exp(logits).sum(1, keepdims=True)
-            loss = weight @ (np.log(total[:, 0]) - (logits * truth).sum(1))
-            error = weight[:, None] * (np.exp(logits) / total - truth)
-            grad = np.concatenate([inner.T @ error + W[:-1], error.sum(0)[None]])
-            return loss + 0.5 * (W[:-1] ** 2).sum(), grad.ravel()
-
-        start = np.zeros((inner.shape[1] + 1) * len(classes))
-        options = {"maxiter": 5000, "maxfun": 20_000, "ftol": 1e-14, "gtol": 1e-7}
-        found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-        W = found.x.reshape(-1, len(classes))
-        return cls(classes, rows, (vectors[:, kept] / scale) @ W[:-1], W[-1])
+        vectors, scale = vectors[:, kept], np.sqrt(values[kept])
+        W = _logistic(vectors * scale, marks)
+        return cls(classes, rows.T @ ((vectors / scale) @ W[:-1]), W[-1])
 
     def predict(self, queries: ArrayLike) -> NDArray[np.int64]:
         """Classify queries [Q, d] to [Q]."""
-        logits = _matrix(queries, "queries") @ self.rows.T @ self.weights + self.bias
+        logits = _matrix(queries, "queries") @ self.weights + self.bias
         chosen: NDArray[np.int64] = self.classes[np.argmax(logits, axis=1)]
         return chosen
+
+
+def _logistic(rows: NDArray[np.float64], marks: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The optimal weights and, in the last row, biases, [r + 1, C], for rows [S, r]."""
+    from scipy.optimize import minimize
+
+    truth = np.eye(int(marks.max()) + 1)[marks]
+    weight = (len(marks) / (truth.shape[1] * truth.sum(0)))[marks]
+
+    def objective(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        W = flat.reshape(-1, truth.shape[1])
+        logits = rows @ W[:-1] + W[-1]
+        logits -= logits.max(1, keepdims=True)
+        total = np.exp(logits).sum(1, keepdims=True)
+        loss = weight @ (np.log(total[:, 0]) - (logits * truth).sum(1))
+        error = weight[:, None] * (np.exp(logits) / total - truth)
+        grad = np.concatenate([rows.T @ error + W[:-1], error.sum(0)[None]])
+        return loss + 0.5 * (W[:-1] ** 2).sum(), grad.ravel()
+
+    start = np.zeros((rows.shape[1] + 1) * truth.shape[1])
+    options = {"maxiter": 5000, "maxfun": 20_000, "ftol": 1e-13, "gtol": 1e-6}
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+    return found.x.reshape(-1, truth.shape[1])
 
 
 HEADS: dict[str, type[Prototypes] | type[Linear]] = {"prototype": Prototypes, "linear": Linear}

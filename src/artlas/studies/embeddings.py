@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from artlas import datasets, plus
 from artlas.config import ArtConfig
 from artlas.fewshot import controls
 from artlas.formats.files import ReadError, atomic, read_npz
-from artlas.graphs import Graphs
+from artlas.graphs import Graphs, as_graphs
 from artlas.model import ART
 from artlas.ppr import EgoGraphs, PprConfig
+from artlas.studies.roles import pool_by, random_balanced
 
 VERSION = 1  # of the representations: raise it when one of them changes
 Matrix = NDArray[Any]
@@ -32,6 +34,7 @@ GRAPH_VARIANTS = {
     "q": ("paper", "coordinates", False),
     "H": ("paper", "features", False),
     "plus": ("released", "plus", False),
+    "plus-untrained": ("released", "plus", False),
 }
 NODE_VARIANTS = {
     "paper": ("paper", "paper", False),
@@ -39,6 +42,7 @@ NODE_VARIANTS = {
     "q": ("paper", "coordinates", False),
     "H": ("paper", "features", False),
     "plus": ("paper", "plus", False),
+    "plus-untrained": ("paper", "plus", False),
 }
 
 
@@ -48,11 +52,58 @@ def sum_log(graphs: Graphs) -> Matrix:
     return np.sign(pooled) * np.log1p(np.abs(pooled))
 
 
-def no_roles(data: Data) -> Matrix:
-    """z+ without roles, which needs no model."""
+def plus_by(data: Data, roles: Callable[[Graphs], Tensor] | None = None) -> Matrix:
+    """z+ without a model: by roles [N, M] that are given for the nodes of graphs, or without."""
     if isinstance(data, EgoGraphs):
-        return np.concatenate([plus.embed_egos(part).numpy() for part in data.parts()])
-    return plus.embed_graphs(data).numpy()
+        made = [
+            plus.embed_egos(part, None if roles is None else pool_by(roles(part[:])))
+            for part in data.parts()
+        ]
+        return torch.cat(made).numpy()
+    return plus.embed_graphs(data, None if roles is None else pool_by(roles(data))).numpy()
+
+
+def random_roles(graphs: Graphs) -> Tensor:
+    """As many roles as an atlas has, of equal mass, by chance."""
+    return random_balanced(graphs, ArtConfig().roles)
+
+
+def wl_kernel(graphs: Graphs, rounds: int = 3) -> Matrix:
+    """Vectors whose products are GraKeL's Weisfeiler-Lehman subtree kernel, normalised; [G, r].
+
+    The labels of nodes are their binary features, or their degree where there are none.
+    """
+    try:
+        from grakel import Graph
+        from grakel.kernels import VertexHistogram, WeisfeilerLehman
+    except ImportError as error:
+        raise ImportError(
+            "The Weisfeiler-Lehman kernel is GraKeL's, which is not installed. "
+            "To fix this: pip install 'artlas[studies]'"
+        ) from error
+
+    labels = _discrete(graphs)
+    made = []
+    for graph, own in zip(graphs, np.split(labels, graphs.node_ptr.numpy()[1:-1]), strict=True):
+        source = np.repeat(np.arange(graph.num_nodes), graph.row_ptr.diff().numpy())
+        edges = list(zip(source.tolist(), graph.col.tolist(), strict=True))
+        neighbours: dict[int, list[int]] = {i: [] for i in range(graph.num_nodes)}
+        for u, v in edges:
+            neighbours[u].append(v)
+        made.append(Graph(neighbours, dict(enumerate(own.tolist()))))
+    kernel = WeisfeilerLehman(n_iter=rounds, base_graph_kernel=VertexHistogram, normalize=True)
+    values, vectors = np.linalg.eigh(kernel.fit_transform(made))
+    kept = values > values[-1] * 1e-10
+    return vectors[:, kept] * np.sqrt(values[kept])
+
+
+def _discrete(graphs: Graphs) -> NDArray[np.int64]:
+    if graphs.x is not None:
+        x = graphs.x.numpy()
+        binary = x[:, ((x == 0) | (x == 1)).all(0)]
+        if binary.shape[1]:
+            return np.unique(binary, axis=0, return_inverse=True)[1].reshape(-1)
+    return graphs.degree.numpy().astype(np.int64)
 
 
 def centre(egos: EgoGraphs) -> Matrix:
@@ -85,7 +136,8 @@ GRAPH_CONTROLS: dict[str, Callable[[Any], Matrix]] = {
     "log-sum": sum_log,
     "degree-histogram": controls.degree_histogram,
     "size": controls.size,
-    "plus-no-roles": no_roles,
+    "plus-no-roles": plus_by,
+    "plus-random-roles": lambda data: plus_by(data, random_roles),
 }
 NODE_CONTROLS: dict[str, Callable[[Any], Matrix]] = {
     "centre": centre,
@@ -95,7 +147,8 @@ NODE_CONTROLS: dict[str, Callable[[Any], Matrix]] = {
         [controls.degree_histogram(part) for part in egos.batches()]
     ),
     "size": lambda egos: np.concatenate([controls.size(part) for part in egos.batches()]),
-    "plus-no-roles": no_roles,
+    "plus-no-roles": plus_by,
+    "plus-random-roles": lambda data: plus_by(data, random_roles),
 }
 
 
@@ -123,12 +176,19 @@ class Target:
             return GRAPH_CONTROLS[variant](self.data("released"))
         return NODE_CONTROLS[variant](self.data("paper"))
 
+    def wl(self) -> Matrix:
+        """The Weisfeiler-Lehman kernel of the members as vectors, kept between calls."""
+        key = {"version": VERSION, "target": self.name, "wl": _hash(self.members.tobytes())}
+        return self._kept(key, lambda: wl_kernel(as_graphs(self.data("raw"))))
+
     def embed(self, model: ART, variant: str) -> Matrix:
         """A representation of the members by a frozen model, [n, d], kept between calls."""
         kinds = GRAPH_VARIANTS if self.level == "graph" else NODE_VARIANTS
         features, representation, released = kinds[variant]
         if released:
             model = as_released(model)
+        if variant == "plus-untrained":
+            model = ART(model.config)  # the weights that this model began with
         key = {
             "version": VERSION, "target": self.name, "members": _hash(self.members.tobytes()),
             "features": features, "representation": representation, "released": released,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from artlas import plots
 from artlas.studies.folds import PAPER
 from artlas.studies.transfer import Record
 
@@ -68,3 +70,38 @@ def difference(
     mean = float(np.mean([part.mean() for part in parts]))
     variance = sum((part.std() / len(part) ** 0.5) ** 2 for part in parts)
     return mean, float(variance**0.5 / len(parts))
+
+
+def summary(
+    records: Sequence[Record], row: Row, target: str, shots: int | str = 5
+) -> tuple[float, float] | None:
+    """Mean and standard error over episodes of a row on a target."""
+    found = accuracies(records, row, target, shots)
+    return None if found is None else (float(found.mean()), float(found.std() / len(found) ** 0.5))
+
+
+def draw(
+    records: Sequence[Record], targets: Sequence[str], rows: Sequence[Row], path: Path
+) -> None:
+    """The figure of a task level at 5 shots, the paper's values beside ours."""
+    lines: dict[str, list[tuple[float, float] | None]] = {
+        " ".join(row): [summary(records, row, target) for target in targets] for row in rows
+    }
+    lines["paper"] = [(PAPER[name], 0.0) if name in PAPER else None for name in targets]
+    plots.draw_transfer(targets, lines, path)
+
+
+def draw_shots(
+    records: Sequence[Record], targets: Sequence[str], rows: Sequence[Row], path: Path
+) -> None:
+    """The figure of accuracy against shots."""
+    counts = sorted({r["shots"] for r in records}, key=lambda s: (isinstance(s, str), s))
+    panels: dict[str, dict[str, list[tuple[str, float, float]]]] = {}
+    for target in targets:
+        panels[target] = {}
+        for row in rows:
+            points = [(str(n), summary(records, row, target, n)) for n in counts]
+            panels[target][" ".join(row)] = [
+                (n, *value) for n, value in points if value is not None
+            ]
+    plots.draw_shots(panels, path)

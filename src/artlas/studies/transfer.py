@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from artlas.studies.embeddings import Target
 from artlas.studies.folds import CENTRES, PAPER, Folds
 
 Record = dict[str, Any]
+Shots = int | Literal["all"]
 EPISODES, QUERIES = 50, 50
 HEAD = {"graph": "prototype", "node": "linear"}
 
@@ -30,22 +31,32 @@ HEAD = {"graph": "prototype", "node": "linear"}
 class Episodes:
     """The episodes of a target at a number of shots, over the examples that they use."""
 
-    shots: int
+    shots: Shots
     labels: NDArray[np.int64]
     members: NDArray[np.int64]
     drawn: list[fewshot.Episode]
     sha256: str
 
     @classmethod
-    def draw(cls, labels: Any, shots: int) -> Episodes:
-        """Draw the 50 episodes, and number their examples from 0."""
-        drawn = fewshot.draw_episodes(labels, EPISODES, shots, QUERIES)
+    def draw(cls, labels: Any, shots: Shots) -> Episodes:
+        """Draw the 50 episodes, or 5 folds for ``all``, and number their examples from 0."""
+        if isinstance(shots, str):
+            drawn = _five_folds(np.asarray(labels))
+        else:
+            drawn = fewshot.draw_episodes(labels, EPISODES, shots, QUERIES)
         used = np.unique(np.concatenate([np.concatenate([e.support, e.query]) for e in drawn]))
         local = [
             fewshot.Episode(np.searchsorted(used, e.support), np.searchsorted(used, e.query))
             for e in drawn
         ]
         return cls(shots, np.asarray(labels)[used], used, local, fewshot.hash_episodes(drawn))
+
+
+def _five_folds(labels: NDArray[np.int64]) -> list[fewshot.Episode]:
+    from sklearn.model_selection import StratifiedKFold
+
+    folds = StratifiedKFold(5, shuffle=True, random_state=42)
+    return [fewshot.Episode(a, b) for a, b in folds.split(np.zeros(len(labels)), labels)]
 
 
 def labels_of(folds: Folds, target: str) -> NDArray[np.int64]:
@@ -63,23 +74,28 @@ def transfer(
     folds: Folds,
     target: str,
     seeds: Sequence[int],
-    shots: Sequence[int] = (5,),
+    shots: Sequence[Shots] = (5,),
     report: Callable[[Progress], None] | None = None,
+    wl: bool = False,
 ) -> Iterable[Record]:
-    """Records of every control and every variant of the model on one target."""
+    """Records of every control and every variant of the model on one target; of WL if asked."""
     name, labels = find(target).name, labels_of(folds, target)
-    head = HEAD[folds.level]
     cache = folds.runs / "embeddings"
     kinds = embeddings.GRAPH_CONTROLS if folds.level == "graph" else embeddings.NODE_CONTROLS
     variants = embeddings.GRAPH_VARIANTS if folds.level == "graph" else embeddings.NODE_VARIANTS
     models = {seed: folds.model(name, seed, report) for seed in seeds}
     for count in shots:
         episodes = Episodes.draw(labels, count)
+        head = "linear" if count == "all" else HEAD[folds.level]
         place = Target(name, folds.root, folds.level, cache, episodes.members)
         for variant in kinds:
             began = time.perf_counter()
             found = fewshot.evaluate(place.control(variant), episodes.labels, episodes.drawn, head)
             yield _record(name, "control", variant, None, episodes, found, began)
+        if wl:
+            began = time.perf_counter()
+            found = fewshot.evaluate(place.wl(), episodes.labels, episodes.drawn, head)
+            yield _record(name, "wl", "kernel", None, episodes, found, began)
         for seed, model in models.items():
             for variant in variants:
                 began = time.perf_counter()
