@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import pytest
@@ -65,3 +66,19 @@ def test_two_states_are_kept_and_leftovers_go(tmp_path):
     tensors, facts = checkpoint.read_state(checkpoint.states(tmp_path)[-1])
     assert tensors["a"].tolist() == [30.0, 30.0]
     assert facts == {"step": 30}
+
+
+@pytest.mark.parametrize("name", checkpoint.names())
+def test_shipped_models_load_and_are_what_their_cards_say(name):
+    folder = checkpoint.SHIPPED / name
+    model = artlas.load(name)
+    digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    card = (folder / "CARD.md").read_text()
+    assert digest in card
+    assert f"{sum(p.numel() for p in model.parameters()):,} numbers" in card
+    assert model.config == artlas.ArtConfig()
+    assert (folder / "model.safetensors").stat().st_size < 300_000
+
+
+def test_the_graph_model_is_shipped():
+    assert "graph" in checkpoint.names()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -101,25 +102,85 @@ class Linear:
 
 def _logistic(rows: NDArray[np.float64], marks: NDArray[np.int64]) -> NDArray[np.float64]:
     """The optimal weights and, in the last row, biases, [r + 1, C], for rows [S, r]."""
-    from scipy.optimize import minimize
-
     truth = np.eye(int(marks.max()) + 1)[marks]
     weight = (len(marks) / (truth.shape[1] * truth.sum(0)))[marks]
+    problem = _Logistic(np.column_stack([rows, np.ones(len(rows))]), truth, weight)
+    start = np.zeros((rows.shape[1] + 1, truth.shape[1]))
+    return problem.newton(start) if start.size <= DIRECT else problem.quasi_newton(start)
 
-    def objective(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        W = flat.reshape(-1, truth.shape[1])
-        logits = rows @ W[:-1] + W[-1]
+
+DIRECT = 1500  # unknowns up to which Newton's equations are solved at once
+
+
+@dataclass(frozen=True, eq=False)
+class _Logistic:
+    """The objective for rows [S, r + 1] that end in a one, which is not penalised."""
+
+    rows: NDArray[np.float64]
+    truth: NDArray[np.float64]
+    weight: NDArray[np.float64]
+
+    def value(self, W: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], Any]:
+        """Loss, gradient [r + 1, C] and probabilities [S, C]."""
+        logits = self.rows @ W
         logits -= logits.max(1, keepdims=True)
-        total = np.exp(logits).sum(1, keepdims=True)
-        loss = weight @ (np.log(total[:, 0]) - (logits * truth).sum(1))
-        error = weight[:, None] * (np.exp(logits) / total - truth)
-        grad = np.concatenate([rows.T @ error + W[:-1], error.sum(0)[None]])
-        return loss + 0.5 * (W[:-1] ** 2).sum(), grad.ravel()
+        shares = np.exp(logits)
+        total = shares.sum(1, keepdims=True)
+        shares /= total
+        loss = self.weight @ (np.log(total[:, 0]) - (logits * self.truth).sum(1))
+        grad = self.rows.T @ (self.weight[:, None] * (shares - self.truth))
+        grad[:-1] += W[:-1]
+        return float(loss + 0.5 * (W[:-1] ** 2).sum()), grad, shares
 
-    start = np.zeros((rows.shape[1] + 1) * truth.shape[1])
-    options = {"maxiter": 5000, "maxfun": 20_000, "ftol": 1e-13, "gtol": 1e-6}
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-    return found.x.reshape(-1, truth.shape[1])
+    def newton(self, W: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Newton's method with halved steps; a handful of them reach machine precision."""
+        loss, grad, shares = self.value(W)
+        for _ in range(100):
+            if np.abs(grad).max() < 1e-9:
+                break
+            step = np.linalg.solve(self._hessian(shares), grad.T.ravel()).reshape(W.T.shape).T
+            size = 1.0
+            while size > 1e-8:
+                tried = W - size * step
+                new, *rest = self.value(tried)
+                if new <= loss - 1e-4 * size * float((grad * step).sum()):
+                    break
+                size /= 2
+            else:  # no step lowers the loss any more
+                break
+            W, loss, (grad, shares) = tried, new, rest
+        return W
+
+    def _hessian(self, shares: Any) -> NDArray[np.float64]:
+        count, width = self.truth.shape[1], self.rows.shape[1]
+        out = np.empty((count, width, count, width))
+        for a in range(count):
+            for b in range(a, count):
+                curve = self.weight * shares[:, a] * ((a == b) - shares[:, b])
+                out[a, :, b] = (self.rows * curve[:, None]).T @ self.rows
+                out[b, :, a] = out[a, :, b].T
+        flat = out.reshape(count * width, -1)
+        ridge = np.ones((count, width))
+        ridge[:, -1] = 1e-9  # biases may all move alike
+        flat[np.diag_indices(len(flat))] += ridge.ravel()
+        return flat
+
+    def quasi_newton(self, W: NDArray[np.float64]) -> NDArray[np.float64]:
+        """L-BFGS in coordinates where the curvature at the start is the same in all directions."""
+        from scipy.optimize import minimize
+
+        even = 1 / W.shape[1] * (1 - 1 / W.shape[1])
+        curve = even * (self.weight[:, None] * self.rows**2).sum(0)
+        curve[:-1] += 1
+        scale = 1 / np.sqrt(curve)[:, None]
+
+        def objective(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            loss, grad, _ = self.value(flat.reshape(W.shape) * scale)
+            return loss, (grad * scale).ravel()
+
+        options = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-12, "gtol": 1e-6}
+        found = minimize(objective, W.ravel(), jac=True, method="L-BFGS-B", options=options)
+        return found.x.reshape(W.shape) * scale
 
 
 HEADS: dict[str, type[Prototypes] | type[Linear]] = {"prototype": Prototypes, "linear": Linear}

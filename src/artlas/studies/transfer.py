@@ -79,6 +79,7 @@ def transfer(
     wl: bool = False,
 ) -> Iterable[Record]:
     """Records of every control and every variant of the model on one target; of WL if asked."""
+    folds.sources(target)  # refuses a dataset of the other level before anything is read
     name, labels = find(target).name, labels_of(folds, target)
     cache = folds.runs / "embeddings"
     kinds = embeddings.GRAPH_CONTROLS if folds.level == "graph" else embeddings.NODE_CONTROLS

@@ -1,0 +1,66 @@
+"""``artlas pretrain`` and ``artlas transfer``: small runs, continued, refused, and reported."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tiny_datasets import TINY, write_raw
+from typer.testing import CliRunner
+
+import artlas
+from artlas.cli import app
+from artlas.datasets import REGISTRY
+from artlas.studies import folds
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "100"})
+
+
+@pytest.fixture
+def tiny(monkeypatch, tmp_path):
+    monkeypatch.setitem(REGISTRY, "TINY", TINY)
+    write_raw(tmp_path)
+    return tmp_path
+
+
+def test_a_model_is_trained_kept_and_continued(tiny):
+    words = ["pretrain", "--sources", "TINY", "--root", tiny, "--epochs", 2, "--out", tiny / "m"]
+    done = run(*words)
+    assert done.exit_code == 0, done.output
+    assert "as in the paper" in done.output
+    assert len((tiny / "m" / "log.jsonl").read_text().splitlines()) == 2
+    again = run(*words)
+    assert again.exit_code == 1
+    assert "--resume" in again.output
+    assert run(*words, "--resume").exit_code == 0
+    assert artlas.load(tiny / "m").config == artlas.ArtConfig()
+
+
+def test_what_cannot_be_trained_is_said(tiny):
+    done = run("pretrain", "--sources", "TINY,Nope", "--root", tiny, "--out", tiny / "m")
+    assert done.exit_code == 1
+    assert "there is no dataset 'Nope'" in done.output
+    done = run("pretrain", "--sources", "TINY", "--out", tiny / "m", "--preset", "best")
+    assert done.exit_code == 2
+
+
+def test_a_failed_target_is_reported_and_the_others_go_on(monkeypatch, raw, tmp_path):
+    monkeypatch.setattr(folds, "sources_of", lambda level: ["BZR", "IMDB-BINARY"])
+    for name in ("BZR", "IMDB-BINARY"):
+        root = raw(name)
+    out = tmp_path / "results.json"
+    done = run("transfer", "graph", "--root", root, "--runs", tmp_path / "runs", "--quick",
+               "--targets", "Cora,BZR", "--out", out)  # fmt: skip
+    assert done.exit_code == 1
+    assert "Cora failed: Cora is no graph-level dataset" in done.output
+    records = json.loads(out.read_text())
+    assert {record["target"] for record in records} == {"BZR"}
+    assert "| paper | 62.36 | 62.36 |" in done.output
+    assert "control sum" in done.output
+
+
+def test_numbers_are_checked():
+    assert run("transfer", "graph", "--shots", "5,few").exit_code == 2
+    assert run("transfer", "graph", "--seeds", "x").exit_code == 2
