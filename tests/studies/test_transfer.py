@@ -96,6 +96,17 @@ def test_embeddings_are_kept_and_stale_ones_are_not_used(small):
     np.testing.assert_array_equal(place.embed(model, "H"), first[:, 4:])
 
 
+def test_wl_vectors_have_the_products_of_the_kernel():
+    """Two copies of a path and a triangle: equal graphs coincide, and norms are one."""
+    path, triangle = [[0, 1, 1, 2], [1, 0, 2, 1]], [[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]]
+    graphs = artlas.Graphs.from_edges([(3, path), (3, triangle), (3, path)])
+    vectors = embeddings.wl_kernel(graphs)
+    products = vectors @ vectors.T
+    np.testing.assert_allclose(np.diag(products), 1, atol=1e-6)
+    assert products[0, 2] == pytest.approx(1, abs=1e-6)
+    assert products[0, 1] < 0.9
+
+
 def test_episodes_are_renumbered_to_the_same_examples():
     labels = np.repeat([0, 1], [300, 40])
     episodes = transfer.Episodes.draw(labels, 5)

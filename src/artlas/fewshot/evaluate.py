@@ -44,9 +44,15 @@ class Accuracy:
 
 
 def evaluate(
-    values: ArrayLike, labels: ArrayLike, episodes: Sequence[Episode], head: str = "prototype"
+    values: ArrayLike,
+    labels: ArrayLike,
+    episodes: Sequence[Episode],
+    head: str = "prototype",
+    scale: bool = True,
 ) -> Accuracy:
     """Standardise, fit a head on each support and score each query; values [G, d], labels [G].
+
+    Without ``scale`` the values stay as they are, as the coordinates of a kernel should.
 
     Query labels are read after prediction, to count the hits, and nowhere else.
     """
@@ -56,20 +62,26 @@ def evaluate(
             f"There are {len(rows)} representations for {len(marks)} labels. "
             "To fix this, pass one row a label."
         )
-    hits = [np.mean(predict(rows, marks, e, head) == marks[e.query]) for e in episodes]
+    hits = [np.mean(predict(rows, marks, e, head, scale) == marks[e.query]) for e in episodes]
     return Accuracy(np.array(hits, dtype=np.float64))
 
 
 def predict(
-    values: ArrayLike, labels: ArrayLike, episode: Episode, head: str = "prototype"
+    values: ArrayLike,
+    labels: ArrayLike,
+    episode: Episode,
+    head: str = "prototype",
+    scale: bool = True,
 ) -> NDArray[np.int64]:
     """Classify the queries of an episode, [Q], by values [G, d] and the labels of its support."""
     rows, marks = np.asarray(values, dtype=np.float64), np.asarray(labels)
-    scaler = SupportScaler.fit(rows[episode.support])
+    support, query = rows[episode.support], rows[episode.query]
+    if scale:
+        scaler = SupportScaler.fit(support)
+        support, query = scaler.transform(support), scaler.transform(query)
     if head not in HEADS:
         raise ValueError(f"A head is one of {', '.join(HEADS)}, got {head!r}.")
-    fitted = HEADS[head].fit(scaler.transform(rows[episode.support]), marks[episode.support])
-    return fitted.predict(scaler.transform(rows[episode.query]))
+    return HEADS[head].fit(support, marks[episode.support]).predict(query)
 
 
 def verdict(rows: Mapping[str, Accuracy], controls: Collection[str]) -> str:

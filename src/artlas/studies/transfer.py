@@ -95,7 +95,7 @@ def transfer(
             yield _record(name, "control", variant, None, episodes, found, began)
         if wl:
             began = time.perf_counter()
-            found = fewshot.evaluate(place.wl(), episodes.labels, episodes.drawn, head)
+            found = fewshot.evaluate(place.wl(), episodes.labels, episodes.drawn, head, scale=False)
             yield _record(name, "wl", "kernel", None, episodes, found, began)
         for seed, model in models.items():
             for variant in variants:
