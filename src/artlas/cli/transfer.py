@@ -96,15 +96,38 @@ def _transfer(
         except (GraphError, TrainingError, ValueError) as error:
             failed += 1
             console.print(f"[bold red]{name} failed[/]: {escape(str(error))}")
-    records = read(out)
-    have = {record["target"] for record in records}
-    for count in counts:
-        shown = [name for name in targets_of(level) if name in have]
-        if shown:
-            console.print(f"\n{count} shots, percent correct (standard error over episodes)\n")
-            console.print(tables.table(records, shown, count), markup=False)
+    for file in _write_report(level, out):
+        console.print(f"Wrote {file}", markup=False)
+    console.print(tables.report(read(out), targets_of(level), counts), markup=False)
     if failed:
         raise typer.Exit(1)
+
+
+SHOWN = [
+    ("art", "paper"), ("art", "released"), ("art", "plus"), ("control", "plus-no-roles"),
+    ("control", "log-sum"), ("control", "sum"), ("control", "mean"), ("wl", "kernel"),
+]  # fmt: skip
+
+
+def _write_report(level: Level, out: Path) -> list[Path]:
+    """The tables and figures of all records in a file, beside it."""
+    records = read(out)
+    have = {record["target"] for record in records}
+    names = [name for name in targets_of(level) if name in have]
+    counts = sorted({r["shots"] for r in records}, key=lambda n: (isinstance(n, str), n))
+    rows = [row for row in SHOWN if row in tables.rows_of(records)]
+    if not names:
+        return []
+    written = [out.with_suffix(".md"), out.with_suffix(".png")]
+    written[0].write_text(tables.report(records, names, counts) + "\n")
+    tables.draw(records, names, rows, written[1])
+    several = [
+        name for name in names if len({r["shots"] for r in records if r["target"] == name}) > 1
+    ]
+    if several:
+        written.append(out.with_name(f"{out.stem}-shots.png"))
+        tables.draw_shots(records, several, rows, written[-1])
+    return written
 
 
 def _shots(text: str) -> list[ShotCount]:

@@ -57,6 +57,43 @@ def table(records: Sequence[Record], targets: Sequence[str], shots: int | str = 
     return "\n".join(lines)
 
 
+PAIRS: list[tuple[Row, Row]] = [
+    (("art", "plus"), ("art", "paper")),
+    (("art", "plus"), ("control", "plus-no-roles")),
+    (("art", "plus"), ("art", "plus-untrained")),
+    (("art", "plus"), ("control", "plus-random-roles")),
+    (("art", "paper"), ("control", "sum")),
+]
+
+
+def report(records: Sequence[Record], targets: Sequence[str], shots: Sequence[int | str]) -> str:
+    """Every table in Markdown: accuracies, and paired differences over the targets they share."""
+    parts = []
+    for count in shots:
+        here = {r["target"] for r in records if r["shots"] == count}
+        names = [name for name in targets if name in here]
+        own = [r for r in records if r["shots"] == count]
+        if not names:
+            continue
+        seeds = sorted({r["seed"] for r in own if r["seed"] is not None})
+        commits = sorted({r["commit"] for r in own})
+        parts.append(
+            f"## {count} examples a class\n\nPercent correct (standard error over episodes); "
+            f"seeds {seeds}, commits {', '.join(commits)}.\n\n{table(own, names, count)}"
+        )
+        lines = []
+        for first, second in PAIRS:
+            try:
+                mean, error = difference(own, first, second, names, count)
+            except ValueError:
+                continue
+            lines.append(f"| {' '.join(first)} - {' '.join(second)} | {mean:+.2f} ({error:.2f}) |")
+        if lines:
+            head = f"| paired difference, mean of {', '.join(names)} | points |\n|---|---|"
+            parts.append("\n".join([head, *lines]))
+    return "\n\n".join(parts)
+
+
 def difference(
     records: Sequence[Record], first: Row, second: Row, targets: Sequence[str], shots: int | str = 5
 ) -> tuple[float, float]:
