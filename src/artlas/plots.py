@@ -212,7 +212,7 @@ def draw_shots(
 
     A point is (shots, percent, standard error).
     """
-    figure = _figure(3.0 * len(panels), 3.8)
+    figure = _figure(max(3.0 * len(panels), 6.0), 3.8)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for panel, (target, lines) in zip(axes, panels.items(), strict=True):
         for i, (name, points) in enumerate(lines.items()):
@@ -225,7 +225,8 @@ def draw_shots(
         panel.set_xlabel("examples a class", fontsize=9, color=MUTED)
         _plain_axes(panel)
     axes[0].set_ylabel("accuracy, %", color=INK)
-    figure.legend(ncols=7, fontsize=8, loc="outside upper center", frameon=False)
+    columns = max(3, 2 * len(panels))
+    figure.legend(ncols=columns, fontsize=8, loc="outside upper center", frameon=False)
     figure.savefig(path)
 
 

@@ -27,6 +27,7 @@ from artlas.fewshot.controls import CONTROLS
 
 BATCH, RATE, CLIP = 64, 1e-3, 5.0
 TRAINED, UNTRAINED = "ART z, trained", "ART z, untrained"
+SHIPPED = "ART z, shipped weights"
 NEIGHBOURS = 5
 Vectors = dict[str, NDArray[np.float32]]
 
@@ -50,7 +51,7 @@ def demo(
     tested = {name: test for name, (_, test) in halves.items()}
 
     config = ArtConfig(seed=seed)
-    untrained, model = ART(config), ART(config)
+    untrained, model, shipped = ART(config), ART(config), artlas.load("graph")
     losses = train(console, model, [half.graphs for half, _ in halves.values()], steps, seed)
 
     shown = tested | {"networks": networks}
@@ -62,7 +63,8 @@ def demo(
 
     episodes = {name: fewshot.draw_episodes(data.labels) for name, data in tested.items()}
     accuracy = {
-        name: _accuracies(model, untrained, data, episodes[name]) for name, data in tested.items()
+        name: _accuracies(model, untrained, shipped, data, episodes[name])
+        for name, data in tested.items()
     }
     _print_accuracy(console, tested, accuracy)
 
@@ -172,7 +174,7 @@ def _structure(model: ART, graphs: Graphs) -> NDArray[np.float32]:
 
 
 def _accuracies(
-    model: ART, untrained: ART, data: Dataset, episodes: list[fewshot.Episode]
+    model: ART, untrained: ART, shipped: ART, data: Dataset, episodes: list[fewshot.Episode]
 ) -> dict[str, fewshot.Accuracy]:
     """Accuracy of the model's representations and of the controls, on the same episodes."""
     graphs = data.graphs
@@ -181,6 +183,8 @@ def _accuracies(
         UNTRAINED: untrained.embed(graphs),
         "ART q alone, trained": model.embed(graphs, "coordinates"),
         "ART H alone, trained": model.embed(graphs, "features"),
+        SHIPPED: shipped.embed(graphs),
+        "ART z+, shipped weights": shipped.embed(graphs, "plus"),
     }
     values |= {name: control(graphs) for name, control in CONTROLS.items()}
     return {name: fewshot.evaluate(rows, data.labels, episodes) for name, rows in values.items()}
