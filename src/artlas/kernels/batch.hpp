@@ -14,8 +14,13 @@ namespace artlas {
 constexpr int64_t CHUNK =
     1024;  // rows reduced together; fixed, so that bits never depend on threads
 constexpr int64_t TEAM_ROWS = 4096;  // from here on a graph is worth all threads at once
-constexpr float HARD = 4e-31f;       // exp(-70): what float32 scalings can hold with room to spare
-constexpr float ABSORB = 15.0f;      // |log v| at which a hard pair folds v into its kernel
+// A kernel holds exp(logit - row maximum), never below exp(-87). Entries down to exp(-70) leave
+// scalings room in float32. Below that, scalings beyond exp(25) are folded into the kernel: with
+// both sides at that limit, an entry that was cut off weighs less than rounding. A first iteration
+// with a column sum below exp(-60) may have lost part of it, and is made again in logs.
+constexpr float TAME = 4e-31f;
+constexpr float ABSORB = 25.0f;
+constexpr float FAINT = 8.7e-27f;
 constexpr float DEFICIT_FLOOR = 1e-8f;
 constexpr float PAD_POTENTIAL = -1e30f;
 

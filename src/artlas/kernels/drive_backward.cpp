@@ -39,7 +39,7 @@ class PairGradient {
   void run(int64_t k, const Saved& saved, float weight, float* products) {
     const LogitView in = b_.logits(solver_.index, k);
     const int64_t n = in.n, mp = b_.mp, last = b_.steps - 1;
-    hard_ = differ(reference_of(saved, 0), b_.no_potential.data());
+    in_logs_ = differ(reference_of(saved, 0), b_.no_potential.data());
     reference(in, saved, last);
     solver_.scaled = false;
     if (starts_in_logs(last)) {
@@ -71,10 +71,10 @@ class PairGradient {
     return std::memcmp(one, other, sizeof(float) * b_.mp) != 0;
   }
   // was the first iteration made in the log domain?
-  bool starts_in_logs(int64_t step) const { return step == 0 && hard_; }
+  bool starts_in_logs(int64_t step) const { return step == 0 && in_logs_; }
   // does iteration `step` begin a new reference, in which the scaling before it is one?
   bool fresh(const Saved& saved, int64_t step) const {
-    return step == 0 || (hard_ && differ(reference_of(saved, step), reference_of(saved, step - 1)));
+    return step == 0 || differ(reference_of(saved, step), reference_of(saved, step - 1));
   }
   const float* previous(const Saved& saved, int64_t step) {
     if (!fresh(saved, step)) return saved.v + (step - 1) * b_.mp;
@@ -130,7 +130,7 @@ class PairGradient {
     flush();
   }
 
-  // The first iteration of a hard pair: its column half in the new reference, where u = exp(f +
+  // A first iteration in logs: its column half in the new reference, where u = exp(f +
   // row maximum), its row half in the plain one.
   template <typename Flush>
   void log_start(const LogitView& in, Flush flush, int64_t& depth, bool only) {
@@ -157,7 +157,7 @@ class PairGradient {
   const BackSpace& s_;
   Solver solver_;
   Buffer<float> ones_{b_.mp};
-  bool hard_ = false;
+  bool in_logs_ = false;
 };
 
 }  // namespace

@@ -74,21 +74,21 @@ class Solver {
     std::copy_n(batch.no_potential.data(), mp, reference.data());
     for (int64_t a = 0; a < mp; ++a) v[a] = a < batch.roles ? 1.0f : 0.0f, v_prev[a] = 0.0f;
     scaled = false;
-    const bool hard = fill(in, chunks > 1) < HARD;
-    swept_ = swept_ && !hard;
+    const bool tame = fill(in, chunks > 1) >= TAME;
+    const float limit = tame ? std::numeric_limits<float>::infinity() : std::exp(ABSORB);
     int64_t step = 0;
-    if (hard) {
-      first_potential(in);
-      keep_step(saved, step++);
-      if (batch.steps == 1) first_scaling();
-    }
-    const float limit = hard ? std::exp(ABSORB) : std::numeric_limits<float>::infinity();
     while (step < batch.steps) {
       bool fixed = false;
       const int64_t done = chunks == 1 ? sweep_alone(limit, step, saved, &fixed)
                                        : sweep_chunks(limit, step, saved, &fixed);
-      step += done;
       sweeps += done;
+      if (step == 0 && !tame && faint()) {
+        first_potential(in);
+        keep_step(saved, step++);
+        if (batch.steps == 1) first_scaling();
+        continue;
+      }
+      step += done;
       // v repeats to the bit: so would every later iteration
       if (fixed) break;
       if (step < batch.steps) {
@@ -186,9 +186,17 @@ class Solver {
     return least;
   }
 
-  // The first iteration of a hard pair, in the log domain; its column potential becomes the
-  // kernel's reference, so that the scalings that follow stay small.
+  // Whether the first iteration left a column whose entries are too small for float32.
+  bool faint() const {
+    for (int64_t a = 0; a < batch.roles; ++a)
+      if (v[a] * FAINT > nu) return true;
+    return false;
+  }
+
+  // The first iteration again, in the log domain; its column potential becomes the kernel's
+  // reference, so that the scalings that follow stay small.
   void first_potential(const LogitView& in) {
+    for (int64_t a = 0; a < batch.roles; ++a) v[a] = 1.0f;
     each_chunk([&](int64_t c, int64_t r0, int64_t r1) {
       batch.ops->log_iteration(in, space.mu.data(), r0, r1, space.f.data(), partial(c),
                                partial(c) + mp);

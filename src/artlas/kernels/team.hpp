@@ -17,7 +17,28 @@
 #include <thread>
 #include <vector>
 
+#if defined(__SSE__)
+#include <immintrin.h>
+#endif
+
 namespace artlas {
+
+// Numbers below the smallest normal one count as zero for as long as this lives: a product of a
+// kernel's far entries would otherwise cost a hundred cycles, and sharp couplings are full of them.
+class FlushTiny {
+ public:
+#if defined(__SSE__)
+  FlushTiny() : before_(_mm_getcsr()) { _mm_setcsr(before_ | FLUSH_TO_ZERO | TINY_ARE_ZERO); }
+  ~FlushTiny() { _mm_setcsr(before_); }
+#else
+  FlushTiny() {}
+#endif
+  FlushTiny(const FlushTiny&) = delete;
+
+ private:
+  static constexpr unsigned FLUSH_TO_ZERO = 0x8000, TINY_ARE_ZERO = 0x0040;
+  unsigned before_ = 0;
+};
 
 struct OpenMP {
   void (*parallel)(void (*)(void*), void*, unsigned, unsigned);
@@ -64,6 +85,7 @@ class Team {
   template <typename Work>
   static void run(int threads, Work work) {
     Team team(threads < 1 ? 1 : threads);
+    const FlushTiny flush;
     if (team.size_ == 1) return work(team, 0);
     if (const OpenMP* omp = OpenMP::loaded()) {
       struct Call {
@@ -76,6 +98,7 @@ class Team {
             Call& c = *static_cast<Call*>(data);
             // fewer than asked for, inside another parallel region: the same for every rank
             c.team.size_ = c.omp->size();
+            const FlushTiny flush;
             c.work(c.team, c.omp->rank());
           },
           &call, unsigned(team.size_), 0);
@@ -84,7 +107,10 @@ class Team {
     std::vector<std::thread> others;
     others.reserve(size_t(team.size_ - 1));
     for (int rank = 1; rank < team.size_; ++rank)
-      others.emplace_back([&work, &team, rank] { work(team, rank); });
+      others.emplace_back([&work, &team, rank] {
+        const FlushTiny flush;
+        work(team, rank);
+      });
     work(team, 0);
     for (auto& thread : others) thread.join();
   }
