@@ -32,7 +32,7 @@ def small(monkeypatch, root, tmp_path):
 def test_records_of_one_target(small):
     made = list(transfer.transfer(small, "bzr", [1, 2], [5]))
     rows = {(r["method"], r["variant"], r["seed"]) for r in made}
-    assert len(rows) == len(made) == 7 + 2 * 6
+    assert len(rows) == len(made) == 8 + 2 * 8
     assert {("art", "paper", 1), ("art", "plus", 2), ("control", "sum", None)} <= rows
     keys = "target method variant seed shots episodes mean std stderr paper seconds commit"
     for record in made:
@@ -83,17 +83,18 @@ def test_embeddings_are_kept_and_stale_ones_are_not_used(small):
     episodes = transfer.Episodes.draw(labels, 5)
     place = embeddings.Target("BZR", small.root, "graph", small.runs / "e", episodes.members)
     model = artlas.ART(SMALL)
-    first = place.embed(model, "paper")
+    kinds = embeddings.GRAPH_VARIANTS
+    first = place.embed(model, kinds["paper"])
     assert len(list((small.runs / "e").iterdir())) == 1
     (path,) = (small.runs / "e").iterdir()
     path.write_bytes(path.read_bytes()[:-20])  # damaged
-    np.testing.assert_array_equal(place.embed(model, "paper"), first)
+    np.testing.assert_array_equal(place.embed(model, kinds["paper"]), first)
     other = artlas.ART(dataclasses.replace(SMALL, seed=7))
-    assert not np.array_equal(place.embed(other, "paper"), first)
+    assert not np.array_equal(place.embed(other, kinds["paper"]), first)
     graphs = datasets.load("BZR", small.root, verbose=False)[episodes.members]
     np.testing.assert_array_equal(first, model.embed(graphs))
-    np.testing.assert_array_equal(place.embed(model, "q"), first[:, :4])
-    np.testing.assert_array_equal(place.embed(model, "H"), first[:, 4:])
+    np.testing.assert_array_equal(place.embed(model, kinds["q"]), first[:, :4])
+    np.testing.assert_array_equal(place.embed(model, kinds["H"]), first[:, 4:])
 
 
 def test_wl_vectors_have_the_products_of_the_kernel():

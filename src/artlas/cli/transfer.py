@@ -59,13 +59,13 @@ def node(
     shots: Shots = "5",
     epochs: Epochs = 60,
     plateau: Annotated[
-        float, typer.Option(help="End when 5 epochs gain less than this share over the 5 before.")
-    ] = 0.01,
+        float, typer.Option(help="End when an epoch lowers the coverage by less than this share.")
+    ] = 0.05,
     out: Out = Path("results/transfer-node.json"),
     quick: Quick = False,
 ) -> None:
     """Classify nodes of unseen networks from a few examples, by their ego-graphs."""
-    training = PretrainConfig(epochs=1 if quick else epochs, plateau=plateau)
+    training = PretrainConfig(epochs=1 if quick else epochs, plateau=plateau, patience=1)
     targets = "Cora" if quick and targets == "all" else targets
     _transfer("node", root, runs, targets, seeds, shots, training, out)
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 
 from artlas.fewshot.episodes import Episode
-from artlas.fewshot.heads import HEADS, SupportScaler
+from artlas.fewshot.heads import HEADS, SMALLEST_SPREAD, Linear, SupportScaler
+
+Scaling = Literal["double", "single", "none"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +51,13 @@ def evaluate(
     labels: ArrayLike,
     episodes: Sequence[Episode],
     head: str = "prototype",
-    scale: bool = True,
+    scaling: Scaling = "double",
 ) -> Accuracy:
     """Standardise, fit a head on each support and score each query; values [G, d], labels [G].
 
-    Without ``scale`` the values stay as they are, as the coordinates of a kernel should.
+    scaling: ``double`` is :class:`SupportScaler`; ``single`` the published arithmetic, float32 with
+    constant columns kept, which a column that is constant on the support alone can ruin; ``none``
+    leaves the values as they are, as the coordinates of a kernel should be.
 
     Query labels are read after prediction, to count the hits, and nowhere else.
     """
@@ -62,7 +67,7 @@ def evaluate(
             f"There are {len(rows)} representations for {len(marks)} labels. "
             "To fix this, pass one row a label."
         )
-    hits = [np.mean(predict(rows, marks, e, head, scale) == marks[e.query]) for e in episodes]
+    hits = [np.mean(predict(rows, marks, e, head, scaling) == marks[e.query]) for e in episodes]
     return Accuracy(np.array(hits, dtype=np.float64))
 
 
@@ -71,17 +76,36 @@ def predict(
     labels: ArrayLike,
     episode: Episode,
     head: str = "prototype",
-    scale: bool = True,
+    scaling: Scaling = "double",
 ) -> NDArray[np.int64]:
     """Classify the queries of an episode, [Q], by values [G, d] and the labels of its support."""
     rows, marks = np.asarray(values, dtype=np.float64), np.asarray(labels)
     support, query = rows[episode.support], rows[episode.query]
-    if scale:
-        scaler = SupportScaler.fit(support)
-        support, query = scaler.transform(support), scaler.transform(query)
     if head not in HEADS:
         raise ValueError(f"A head is one of {', '.join(HEADS)}, got {head!r}.")
+    if scaling not in get_args(Scaling):
+        raise ValueError(f"Scaling is one of {', '.join(get_args(Scaling))}, got {scaling!r}.")
+    if scaling == "single":
+        return _predict_single(support, marks[episode.support], query, head)
+    if scaling == "double":
+        scaler = SupportScaler.fit(support)
+        support, query = scaler.transform(support), scaler.transform(query)
     return HEADS[head].fit(support, marks[episode.support]).predict(query)
+
+
+def _predict_single(
+    support: NDArray[np.float64], labels: NDArray[Any], query: NDArray[np.float64], head: str
+) -> NDArray[np.int64]:
+    """As published: float32, the spread of a constant column at its floor, ``torch.cdist``."""
+    known, asked = torch.from_numpy(support).float(), torch.from_numpy(query).float()
+    mean, spread = known.mean(0), known.std(0, unbiased=False).clamp_min(SMALLEST_SPREAD)
+    known, asked = (known - mean) / spread, (asked - mean) / spread
+    if head == "linear":
+        return Linear.fit(known.numpy(), labels).predict(asked.numpy())
+    classes = np.unique(labels)
+    centres = torch.stack([known[torch.from_numpy(labels == c)].mean(0) for c in classes])
+    chosen: NDArray[np.int64] = classes[torch.cdist(asked, centres).argmin(1).numpy()]
+    return chosen
 
 
 def verdict(rows: Mapping[str, Accuracy], controls: Collection[str]) -> str:

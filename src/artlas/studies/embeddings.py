@@ -17,32 +17,54 @@ from torch import Tensor
 from artlas import datasets, plus
 from artlas.config import ArtConfig
 from artlas.fewshot import controls
+from artlas.fewshot.evaluate import Scaling
 from artlas.formats.files import ReadError, atomic, read_npz
 from artlas.graphs import Graphs, as_graphs
 from artlas.model import ART
 from artlas.ppr import EgoGraphs, PprConfig
-from artlas.studies.roles import pool_by, random_balanced
+from artlas.studies.roles import independent, pool_by, random_balanced
 
 VERSION = 1  # of the representations: raise it when one of them changes
 Matrix = NDArray[Any]
 Data = Graphs | EgoGraphs
 
-# variant of the model -> (features, representation, settings of the authors' code)
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """One way to read a frozen model.
+
+    features: how the dataset's are prepared; released: the settings of the authors' code;
+    filled: ego-graphs filled up with nodes of score zero, as theirs; trained: or the weights that
+    the model began with; scaling: of the support, as :func:`artlas.fewshot.evaluate` takes it.
+    """
+
+    features: str = "paper"
+    representation: str = "paper"
+    released: bool = False
+    filled: bool = False
+    trained: bool = True
+    scaling: Scaling = "double"
+
+
+_BOTH = {
+    "paper": Variant(),
+    "paper-single": Variant(scaling="single"),
+    "q": Variant(representation="coordinates"),
+    "H": Variant(representation="features"),
+}
 GRAPH_VARIANTS = {
-    "paper": ("paper", "paper", False),
-    "released": ("released", "paper", True),
-    "q": ("paper", "coordinates", False),
-    "H": ("paper", "features", False),
-    "plus": ("released", "plus", False),
-    "plus-untrained": ("released", "plus", False),
+    **_BOTH,
+    "released": Variant("released", released=True),
+    "released-single": Variant("released", released=True, scaling="single"),
+    "plus": Variant("released", "plus"),
+    "plus-untrained": Variant("released", "plus", trained=False),
 }
 NODE_VARIANTS = {
-    "paper": ("paper", "paper", False),
-    "released": ("paper", "paper", True),
-    "q": ("paper", "coordinates", False),
-    "H": ("paper", "features", False),
-    "plus": ("paper", "plus", False),
-    "plus-untrained": ("paper", "plus", False),
+    **_BOTH,
+    "paper-filled": Variant(filled=True),
+    "released": Variant(released=True, filled=True, scaling="single"),
+    "plus": Variant(representation="plus"),
+    "plus-untrained": Variant(representation="plus", trained=False),
 }
 
 
@@ -66,6 +88,11 @@ def plus_by(data: Data, roles: Callable[[Graphs], Tensor] | None = None) -> Matr
 def random_roles(graphs: Graphs) -> Tensor:
     """As many roles as an atlas has, of equal mass, by chance."""
     return random_balanced(graphs, ArtConfig().roles)
+
+
+def independent_roles(graphs: Graphs) -> Tensor:
+    """Every node in every role alike: what the independent coupling makes of z+."""
+    return independent(graphs, ArtConfig().roles)
 
 
 def wl_kernel(graphs: Graphs, rounds: int = 3) -> Matrix:
@@ -137,6 +164,7 @@ GRAPH_CONTROLS: dict[str, Callable[[Any], Matrix]] = {
     "degree-histogram": controls.degree_histogram,
     "size": controls.size,
     "plus-no-roles": plus_by,
+    "plus-independent": lambda data: plus_by(data, independent_roles),
     "plus-random-roles": lambda data: plus_by(data, random_roles),
 }
 NODE_CONTROLS: dict[str, Callable[[Any], Matrix]] = {
@@ -148,6 +176,7 @@ NODE_CONTROLS: dict[str, Callable[[Any], Matrix]] = {
     ),
     "size": lambda egos: np.concatenate([controls.size(part) for part in egos.batches()]),
     "plus-no-roles": plus_by,
+    "plus-independent": lambda data: plus_by(data, independent_roles),
     "plus-random-roles": lambda data: plus_by(data, random_roles),
 }
 
@@ -162,11 +191,11 @@ class Target:
     cache: Path
     members: NDArray[np.int64]
 
-    def data(self, features: Any, released: bool = False) -> Data:
-        """The members, with features prepared as asked for."""
+    def data(self, features: Any, filled: bool = False) -> Data:
+        """The members, with features prepared as asked for; ego-graphs filled up or not."""
         if self.level == "graph":
             return datasets.load(self.name, self.root, features, verbose=False)[self.members]
-        config = PprConfig.released() if released else PprConfig()
+        config = PprConfig.released() if filled else PprConfig()
         egos = datasets.load_egos(self.name, self.root, features, 300, config, verbose=False)
         return egos.select(self.members)
 
@@ -181,20 +210,24 @@ class Target:
         key = {"version": VERSION, "target": self.name, "wl": _hash(self.members.tobytes())}
         return self._kept(key, lambda: wl_kernel(as_graphs(self.data("raw"))))
 
-    def embed(self, model: ART, variant: str) -> Matrix:
+    def embed(self, model: ART, variant: Variant) -> Matrix:
         """A representation of the members by a frozen model, [n, d], kept between calls."""
-        kinds = GRAPH_VARIANTS if self.level == "graph" else NODE_VARIANTS
-        features, representation, released = kinds[variant]
-        if released:
+        if variant.released:
             model = as_released(model)
-        if variant == "plus-untrained":
-            model = ART(model.config)  # the weights that this model began with
+        if not variant.trained:
+            model = ART(model.config)
+        made_from = dataclasses.asdict(variant)
+        del made_from["scaling"], made_from["trained"]  # the head's, and told by the weights
         key = {
             "version": VERSION, "target": self.name, "members": _hash(self.members.tobytes()),
-            "features": features, "representation": representation, "released": released,
-            "config": dataclasses.asdict(model.config), "weights": weights_hash(model),
+            **made_from, "config": dataclasses.asdict(model.config), "weights": weights_hash(model),
         }  # fmt: skip
-        return self._kept(key, lambda: embed(model, self.data(features, released), representation))
+        return self._kept(
+            key,
+            lambda: embed(
+                model, self.data(variant.features, variant.filled), variant.representation
+            ),
+        )
 
     def _kept(self, key: dict[str, Any], make: Callable[[], Matrix]) -> Matrix:
         name = _hash(json.dumps(key, sort_keys=True).encode())[:16]

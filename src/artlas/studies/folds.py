@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -99,16 +98,14 @@ class Folds:
         self._check_unseen(target, sources)
         config = dataclasses.replace(self.config, seed=seed)
         training = dataclasses.replace(self.training, seed=seed)
-        wanted = {
-            "model": dataclasses.asdict(config),
-            "training": dataclasses.asdict(training),
-            "sources": {
+        if (folder / checkpoint.MODEL).exists():
+            kept, model = checkpoint.read_json(folder / checkpoint.CONFIG), checkpoint.load(folder)
+            seen = {
                 name: {"graphs": len(graphs), "sha256": fingerprint(graphs)}
                 for name, graphs in sources.items()
-            },
-        }
-        if (folder / checkpoint.MODEL).exists():
-            kept = checkpoint.read_json(folder / checkpoint.CONFIG)
-            if all(kept.get(key) == json.loads(json.dumps(value)) for key, value in wanted.items()):
-                return checkpoint.load(folder)
+            }
+            # settings younger than the model have their defaults
+            same = model.config == config and PretrainConfig(**kept["training"]) == training
+            if same and kept["sources"] == seen:
+                return model
         return pretrain(sources, config, training, folder, resume=True, report=report)

@@ -61,6 +61,7 @@ PAIRS: list[tuple[Row, Row]] = [
     (("art", "plus"), ("art", "paper")),
     (("art", "plus"), ("control", "plus-no-roles")),
     (("art", "plus"), ("art", "plus-untrained")),
+    (("art", "plus"), ("control", "plus-independent")),
     (("art", "plus"), ("control", "plus-random-roles")),
     (("art", "paper"), ("control", "sum")),
 ]

@@ -95,13 +95,13 @@ def transfer(
             yield _record(name, "control", variant, None, episodes, found, began)
         if wl:
             began = time.perf_counter()
-            found = fewshot.evaluate(place.wl(), episodes.labels, episodes.drawn, head, scale=False)
+            found = fewshot.evaluate(place.wl(), episodes.labels, episodes.drawn, head, "none")
             yield _record(name, "wl", "kernel", None, episodes, found, began)
         for seed, model in models.items():
-            for variant in variants:
+            for variant, how in variants.items():
                 began = time.perf_counter()
-                values = place.embed(model, variant)
-                found = fewshot.evaluate(values, episodes.labels, episodes.drawn, head)
+                values = place.embed(model, how)
+                found = fewshot.evaluate(values, episodes.labels, episodes.drawn, head, how.scaling)
                 yield _record(name, "art", variant, seed, episodes, found, began)
 
 
