@@ -11,7 +11,8 @@ from artlas.config import ArtConfig
 class Atlas(nn.Module):
     r"""K relations :math:`B_k = \mathrm{Hollow}[\sigma((Z_k + Z_k^\top) / 2)]`, Z ~ N(0, 1).
 
-    ``frozen`` keeps Z out of training; ``tied`` shares one Z among all K bases.
+    ``frozen`` keeps Z out of training; ``tied`` shares one Z among all K bases; with ``diagonal``
+    the relations are not hollow.
     logits Z: [K, M, M], or [1, M, M] when tied.
     """
 
@@ -27,10 +28,13 @@ class Atlas(nn.Module):
             self.register_buffer("logits", drawn)
         else:
             self.logits = nn.Parameter(drawn)
-        self.register_buffer("hollow", 1.0 - torch.eye(config.roles), persistent=False)
+        hollow = torch.ones(config.roles, config.roles) - (not config.diagonal) * torch.eye(
+            config.roles
+        )
+        self.register_buffer("hollow", hollow, persistent=False)
 
     def relations(self) -> Tensor:
-        """B, [K, M, M]: symmetric, hollow, in [0, 1)."""
+        """B, [K, M, M]: symmetric, in [0, 1), hollow unless the diagonal is wanted."""
         symmetric = (self.logits + self.logits.transpose(1, 2)) / 2
         return (torch.sigmoid(symmetric) * self.hollow).expand(self.bases, -1, -1)
 

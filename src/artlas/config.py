@@ -22,6 +22,10 @@ class ArtConfig:
     logit_clamp: bound on \|logit / temperature\|, ``None`` for none;
     featureless: what stands in for absent node features, a ``constant`` one or the normalised
     ``degree``; seed: of the initial weights.
+
+    Past the paper, and as it has it by default: diagonal, whether a role may be related to itself;
+    pooling of z+, ``mixed`` by the one mixed coupling or ``each`` base by its own. A large
+    ``measure_epsilon`` makes the measure uniform.
     """
 
     bases: int = 16
@@ -38,6 +42,8 @@ class ArtConfig:
     logit_clamp: float | None = None
     featureless: Literal["constant", "degree"] = "constant"
     seed: int = 42
+    diagonal: bool = False
+    pooling: Literal["mixed", "each"] = "mixed"
 
     def __post_init__(self) -> None:
         # The upper ends are what the compiled kernels hold in registers and on the stack.
@@ -58,6 +64,8 @@ class ArtConfig:
             self._positive("logit_clamp")
         self._one_of("atlas", ("learned", "frozen", "tied"))
         self._one_of("featureless", ("constant", "degree"))
+        self._one_of("diagonal", (False, True))
+        self._one_of("pooling", ("mixed", "each"))
 
     @classmethod
     def released(cls, **changes: Any) -> ArtConfig:
@@ -84,9 +92,9 @@ class ArtConfig:
         if not (value > 0 and math.isfinite(value)):
             raise ValueError(f"ArtConfig.{name} must be positive and finite, got {value!r}.")
 
-    def _one_of(self, name: str, allowed: tuple[str, ...]) -> None:
+    def _one_of(self, name: str, allowed: tuple[str, ...] | tuple[bool, ...]) -> None:
         value = getattr(self, name)
-        if value not in allowed:
+        if type(value) is not type(allowed[0]) or value not in allowed:
             raise ValueError(
-                f"ArtConfig.{name} must be one of {', '.join(allowed)}, got {value!r}."
+                f"ArtConfig.{name} must be one of {', '.join(map(str, allowed))}, got {value!r}."
             )

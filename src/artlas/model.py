@@ -71,6 +71,11 @@ def _parts(graphs: Any) -> Iterable[Graphs]:
     return graphs.batches() if isinstance(graphs, EgoGraphs) else [as_graphs(graphs)]
 
 
+def _slices(roles: Tensor, relations: Tensor, step: int) -> Iterable[tuple[Tensor, Tensor]]:
+    """So many bases at a time."""
+    return zip(roles.split(step), relations.split(step), strict=True)
+
+
 class ART(nn.Module):
     r"""Amortized relational transport onto a shared atlas (SCGFM-ART).
 
@@ -168,16 +173,22 @@ class ART(nn.Module):
 
     @torch.no_grad()
     def pool_by_roles(self, graphs: Graphs, values: Tensor) -> Tensor:
-        r""":math:`R^\top V` with :math:`R = T_{mix} / \mu`, whose rows sum to one, [G, M, d].
+        r""":math:`M R^\top V` with :math:`R = T_{mix} / \mu`, whose rows sum to one, [G, M, d].
 
-        values V: [N, d], one row per node of all graphs.
+        With ``pooling="each"`` every base has its own :math:`R_k = T_k / \mu`, [G, K M, d], base
+        by base. values V: [N, d], one row per node of all graphs.
         """
         structure, weight = self.structure(graphs), self.node_projection.weight
         measure = degree_measure(graphs, self.config.measure_epsilon)
         values = (values / measure[:, None]).to(weight.device, weight.dtype)
-        sides = self._sides(structure)
-        carried = kernels.transport_features(*sides, structure, values, **self._mixing())[2]
-        return carried / graphs.sizes[:, None, None].to(carried)
+        nodes, roles, relations = self._sides(structure)
+        alone = self.config.pooling == "each"
+        step, mixing = 1 if alone else len(roles), self._mixing(alone)
+        carried = [
+            kernels.transport_features(nodes, *sides, structure, values, **mixing)[2]
+            for sides in _slices(roles, relations, step)
+        ]
+        return self.config.roles * torch.cat(carried, 1) / graphs.sizes[:, None, None].to(weight)
 
     def _embed(self, graphs: Graphs, representation: str) -> Tensor:
         structure = self.structure(graphs)
@@ -222,10 +233,11 @@ class ART(nn.Module):
         config = self.config
         return {"scale": config.logit_scale, "clamp": config.logit_clamp, "steps": config.steps}
 
-    def _mixing(self) -> Mixing:
+    def _mixing(self, alone: bool = False) -> Mixing:
+        """How bases are mixed, or one of them ``alone``."""
         config = self.config
         return {
             **self._sinkhorn(),
             "temperature": config.responsibility_temperature,
-            "top_k": config.top_k,
+            "top_k": None if alone else config.top_k,
         }

@@ -25,7 +25,7 @@ from artlas.ppr import EgoGraphs
 from artlas.transport import normalised_degree, structure_of
 
 EPSILON = 1e-8
-# R' V of every graph, [G, M, d], for values V [N, d] of all nodes
+# M R' V of every graph, [G, M, d], for values V [N, d] of all nodes
 Pool = Callable[[Graphs, Tensor], Tensor]
 
 
@@ -46,7 +46,7 @@ def embed_graphs(graphs: Graphs, pool: Pool | None = None) -> Tensor:
         return signed_log(_sums(blocks, graphs.node_ptr))
     by_role = pool(graphs, blocks)  # [G, M, 4 d]
     count, roles, _ = by_role.shape
-    return signed_log(roles * by_role).view(count, roles, 4, -1).transpose(1, 2).flatten(1)
+    return signed_log(by_role).view(count, roles, 4, -1).transpose(1, 2).flatten(1)
 
 
 def embed_egos(egos: EgoGraphs, pool: Pool | None = None) -> Tensor:

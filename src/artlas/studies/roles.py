@@ -12,12 +12,12 @@ from artlas.plus import Pool
 
 
 def pool_by(roles: Tensor) -> Pool:
-    r"""Sum values by roles R [N, M] of the nodes of all graphs: :math:`R^\top V`, [G, M, d]."""
+    r"""Sum values by roles R [N, M] of the nodes of all graphs: :math:`M R^\top V`, [G, M, d]."""
 
     def pool(graphs: Graphs, values: Tensor) -> Tensor:
         sizes = graphs.sizes.tolist()
         parts = zip(roles.split(sizes), values.split(sizes), strict=True)
-        return torch.stack([r.T @ v for r, v in parts])
+        return roles.shape[1] * torch.stack([r.T @ v for r, v in parts])
 
     return pool
 
