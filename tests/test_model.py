@@ -63,7 +63,7 @@ def test_representation_is_coordinates_and_transported_features(graphs):
     for config in (ArtConfig(), ArtConfig.released(), ArtConfig(top_k=1)):
         model = sharpened(config)
         a = model.align(graphs)
-        z = model.embed(graphs)
+        z = model.embed(graphs, "paper")
         assert z.shape == (len(graphs), 16 + 32 * 3)
         w = a.responsibilities
         if config.top_k:
@@ -153,7 +153,7 @@ def test_any_graph_in_three_lines():
     import networkx as nx
 
     model = artlas.ART()
-    assert model.embed(nx.petersen_graph()).shape == (1, 48)
+    assert model.embed(nx.petersen_graph(), "paper").shape == (1, 48)
     assert model.embed([(3, [[0, 1, 1, 2], [1, 0, 2, 1]])], "coordinates").shape == (1, 16)
 
 
@@ -177,7 +177,7 @@ def test_native_and_twin_give_the_same(graphs, config):
             loss = model(graphs)
             loss.backward()
             grads = {n: p.grad.clone() for n, p in model.named_parameters()}
-            results.append((model.align(graphs).energies, model.embed(graphs), grads))
+            results.append((model.align(graphs).energies, model.embed(graphs, "paper"), grads))
     (e1, z1, g1), (e2, z2, g2) = results
     assert (e1 - e2).abs().max() < 1e-5
     assert (z1 - z2).abs().max() < 1e-3 * z1.abs().max()
@@ -202,6 +202,6 @@ def test_the_structure_is_made_once_and_for_these_graphs_alone(graphs):
     assert model.structure(part).num_graphs == 3
     copied = pickle.loads(pickle.dumps(graphs))
     assert copied.derived == {}
-    assert torch.equal(model.embed(copied), model.embed(graphs))
+    assert torch.equal(model.embed(copied, "paper"), model.embed(graphs, "paper"))
     changed = graphs.with_features(None)
     assert not changed.derived or changed.derived is not graphs.derived

@@ -295,9 +295,9 @@ def test_centres_are_capped_per_class_and_repeatable():
 def test_nodes_are_embedded_in_batches(graph, monkeypatch):
     egos, model = ego_graphs(graph, np.arange(40)), artlas.ART()
     whole = egos[:]
-    wanted, aligned = model.embed(whole), model.align(whole)
+    wanted, aligned = model.embed(whole, "paper"), model.align(whole)
     monkeypatch.setattr("artlas.ppr.EgoGraphs.batches.__defaults__", (700,))
-    assert torch.equal(model.embed(egos), wanted)
+    assert torch.equal(model.embed(egos, "paper"), wanted)
     assert torch.equal(model.embed(egos, "coordinates"), aligned.coordinates)
     found = model.align(egos)
     assert torch.equal(found.energies, aligned.energies)

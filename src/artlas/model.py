@@ -155,11 +155,12 @@ class ART(nn.Module):
         return kernels.mixtures(*self._sides(structure), structure, **self._mixing())[2]
 
     @torch.no_grad()
-    def embed(self, graphs: Any, representation: str = "paper") -> Tensor:
-        r"""One vector a graph: ``paper`` is :math:`z = [q \,\|\, \mathrm{vec}\, H]`, [G, K + M d].
+    def embed(self, graphs: Any, representation: str = "plus") -> Tensor:
+        r"""One vector a graph: ``plus`` is z+, which goes past the paper (:mod:`artlas.plus`).
 
-        ``coordinates`` is q alone, ``features`` vec H alone, with :math:`H = N T_{mix}^\top X`.
-        ``plus`` and ``plus-no-roles`` go past the paper: see :mod:`artlas.plus`.
+        ``paper`` is :math:`z = [q \,\|\, \mathrm{vec}\, H]`, [G, K + M d], ``coordinates`` its q
+        and ``features`` its vec H alone, with :math:`H = N T_{mix}^\top X`; ``plus-no-roles`` is
+        what z+ is without the model.
         """
         represent.check_representation(representation)
         if representation in ("plus", "plus-no-roles"):

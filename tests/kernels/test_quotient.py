@@ -82,7 +82,13 @@ def test_results_and_gradients_are_the_twins(factor):
             grads = {n: p.grad.clone() for n, p in model.named_parameters()}
             a = model.align(graphs)
             couplings = [a.couplings(g) for g in range(len(graphs))]
-            parts = a.energies, model.embed(graphs), model.mixtures(graphs), a.gain, *couplings
+            parts = (
+                a.energies,
+                model.embed(graphs, "paper"),
+                model.mixtures(graphs),
+                a.gain,
+                *couplings,
+            )
             found.append((grads, parts))
     (g1, p1), (g2, p2) = found
     for one, other in zip(p1, p2, strict=True):

@@ -24,7 +24,7 @@ def test_relabelling_permutes_couplings_and_nothing_else(matrix, seed):
     assert (a.energies - b.energies).abs().max() < 1e-6
     assert (a.coordinates - b.coordinates).abs().max() < 2e-6
     assert (a.couplings(0)[:, order] - b.couplings(0)).abs().max() < 1e-6
-    z, other = MODEL.embed(graph), MODEL.embed(moved)
+    z, other = MODEL.embed(graph, "paper"), MODEL.embed(moved, "paper")
     assert (z - other).abs().max() < 2e-5 * max(1.0, z.abs().max().item())
 
 
@@ -48,7 +48,7 @@ def collection(count=64, seed=0, features=3):
 
 def outputs(model, graphs):
     a = model.align(graphs)
-    return a.energies, a.residuals, model.embed(graphs)
+    return a.energies, a.residuals, model.embed(graphs, "paper")
 
 
 needs_native = pytest.mark.skipif(
@@ -124,4 +124,4 @@ def test_batch_composition_on_the_twin():
 
 def test_repeated_calls_are_equal():
     model, graphs = ART(), collection(16)
-    assert torch.equal(model.embed(graphs), model.embed(graphs))
+    assert torch.equal(model.embed(graphs, "paper"), model.embed(graphs, "paper"))

@@ -49,17 +49,17 @@ torch.set_num_threads(2)
 graphs = artlas.Graphs.from_edges([graph(n, 6) for n in (5000, 40, 70, 900, 300)])
 model = artlas.ART()
 torch.randn(500, 500) @ torch.randn(500, 500)
-before = model.embed(graphs)
+before = model.embed(graphs, "paper")
 read, write = os.pipe()
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     child = os.fork()
 if child == 0:
-    same = torch.equal(model.embed(graphs), before)
+    same = torch.equal(model.embed(graphs, "paper"), before)
     os.write(write, b"same" if same else b"differs")
     os._exit(0)
 os.waitpid(child, 0)
-print(os.read(read, 100).decode(), torch.equal(model.embed(graphs), before))
+print(os.read(read, 100).decode(), torch.equal(model.embed(graphs, "paper"), before))
 """
     )
     assert told == "same True"
@@ -74,10 +74,10 @@ def test_beside_pytorchs_own_threads():
 from concurrent.futures import ThreadPoolExecutor
 graphs = artlas.Graphs.from_edges([graph(n, 6) for n in (5000, 40, 70, 900)])
 model = artlas.ART()
-exact = model.embed(graphs)
+exact = model.embed(graphs, "paper")
 def work(i):
     torch.randn(300, 300) @ torch.randn(300, 300)
-    return torch.equal(model.embed(graphs), exact)
+    return torch.equal(model.embed(graphs, "paper"), exact)
 with ThreadPoolExecutor(4) as pool:
     print(all(pool.map(work, range(16))))
 """
@@ -95,7 +95,7 @@ import resource
 graphs = artlas.Graphs.from_edges([graph(2**17, 8)], x=np.ones((2**17, 4), dtype=np.float32))
 model = artlas.ART()
 small = artlas.Graphs.from_edges([graph(50, 4)])
-model.embed(small)
+model.embed(small, "paper")
 def peak():
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
@@ -105,7 +105,7 @@ try:
 except OSError:
     pass
 before = peak()
-model.embed(graphs)
+model.embed(graphs, "paper")
 print((peak() - before) / 2**17)
 """
     )
@@ -142,8 +142,8 @@ def test_an_install_without_compiled_kernels_works_and_says_so():
         pair = artlas.Graphs.from_edges([(3, [[0, 1, 1, 2], [1, 0, 2, 1]])])
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
-            z = model.embed(pair)
-            model.embed(pair)
+            z = model.embed(pair, "paper")
+            model.embed(pair, "paper")
         said = [str(w.message) for w in seen if issubclass(w.category, RuntimeWarning)]
         assert len(said) == 1 and "without a C++ compiler" in said[0], said
         print(z.sum().item())
@@ -153,7 +153,7 @@ def test_an_install_without_compiled_kernels_works_and_says_so():
         """
         import artlas
         pair = artlas.Graphs.from_edges([(3, [[0, 1, 1, 2], [1, 0, 2, 1]])])
-        print(artlas.ART().embed(pair).sum().item())
+        print(artlas.ART().embed(pair, "paper").sum().item())
         """
     )
     assert float(told) == pytest.approx(float(model_sum), abs=1e-5)

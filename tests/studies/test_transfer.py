@@ -92,7 +92,7 @@ def test_embeddings_are_kept_and_stale_ones_are_not_used(small):
     other = artlas.ART(dataclasses.replace(SMALL, seed=7))
     assert not np.array_equal(place.embed(other, kinds["paper"]), first)
     graphs = datasets.load("BZR", small.root, verbose=False)[episodes.members]
-    np.testing.assert_array_equal(first, model.embed(graphs))
+    np.testing.assert_array_equal(first, model.embed(graphs, "paper"))
     np.testing.assert_array_equal(place.embed(model, kinds["q"]), first[:, :4])
     np.testing.assert_array_equal(place.embed(model, kinds["H"]), first[:, 4:])
 

@@ -170,7 +170,7 @@ def _fit(model: ART, graphs: Graphs) -> dict[str, float]:
 
 def _structure(model: ART, graphs: Graphs) -> NDArray[np.float32]:
     """z of the graphs with degree / maximum degree as the only feature, [G, K + M]."""
-    return np.asarray(model.embed(graphs.with_features(relative_degree(graphs))))
+    return np.asarray(model.embed(graphs.with_features(relative_degree(graphs)), "paper"))
 
 
 def _accuracies(
@@ -179,11 +179,11 @@ def _accuracies(
     """Accuracy of the model's representations and of the controls, on the same episodes."""
     graphs = data.graphs
     values: dict[str, Any] = {
-        TRAINED: model.embed(graphs),
-        UNTRAINED: untrained.embed(graphs),
+        TRAINED: model.embed(graphs, "paper"),
+        UNTRAINED: untrained.embed(graphs, "paper"),
         "ART q alone, trained": model.embed(graphs, "coordinates"),
         "ART H alone, trained": model.embed(graphs, "features"),
-        SHIPPED: shipped.embed(graphs),
+        SHIPPED: shipped.embed(graphs, "paper"),
         "ART z+, shipped weights": shipped.embed(graphs, "plus"),
     }
     values |= {name: control(graphs) for name, control in CONTROLS.items()}
