@@ -24,6 +24,15 @@ def test_relation_formula():
                 assert B[k, a, b].item() == pytest.approx(float(exact), abs=1e-6)
 
 
+def test_relations_with_a_diagonal():
+    hollow, full = (
+        ART(ArtConfig(bases=2, roles=4, diagonal=d)).atlas.relations() for d in (False, True)
+    )
+    off = ~torch.eye(4, dtype=torch.bool)
+    assert torch.equal(hollow[:, off], full[:, off])
+    assert full.diagonal(dim1=1, dim2=2).min() > 0
+
+
 def test_initial_logits_are_standard_normal():
     Z = ART(ArtConfig(bases=64)).atlas.logits
     assert abs(Z.mean()) < 0.02

@@ -44,6 +44,8 @@ def test_released_differs_where_the_published_code_does():
         ({"logit_clamp": 0}, "logit_clamp must be positive"),
         ({"atlas": "shared"}, "atlas must be one of learned, frozen, tied, got 'shared'"),
         ({"featureless": "zeros"}, "featureless must be one of constant, degree"),
+        ({"pooling": "all"}, "pooling must be one of mixed, each, got 'all'"),
+        ({"diagonal": 1}, "diagonal must be one of False, True, got 1"),
         ({"seed": -1}, "seed must be a whole number from 0"),
     ],
 )

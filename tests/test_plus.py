@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -49,6 +51,23 @@ def test_graphs_by_roles_and_without(graphs, which):
             np.testing.assert_allclose(roles[g], wanted, atol=2e-3)
             wanted = np.concatenate([s(block.sum(0)) for block in blocks])
             np.testing.assert_allclose(none[g], wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize("which", BOTH)
+def test_graphs_by_the_roles_of_each_base(graphs, which):
+    """Also under the uniform measure, which a large epsilon gives."""
+    changes = {"pooling": "each", "top_k": 2, "measure_epsilon": 1e9, "diagonal": True}
+    model = sharpened(dataclasses.replace(SMALL, **changes))
+    with kernels.use(which):
+        found = model.embed(graphs, "plus").view(len(graphs), 4, 3, 4, 3)
+        for g, graph in enumerate(graphs):
+            A, X, deg, _ = dense(model, graph)
+            blocks = [X, A @ X, X * (A @ X), deg[:, None] * X * X - X * (A @ X)]
+            for k, T in enumerate(model.couplings(graph).double().numpy()):
+                np.testing.assert_allclose(T.sum(1), 1 / len(A), atol=1e-6)
+                for b, block in enumerate(blocks):
+                    wanted = s(4 * len(A) * T.T @ block)
+                    np.testing.assert_allclose(found[g, b, k], wanted, atol=2e-3)
 
 
 def test_degree_stands_in_for_absent_features(graphs):

@@ -98,7 +98,8 @@ def _transfer(
             console.print(f"[bold red]{name} failed[/]: {escape(str(error))}")
     for file in _write_report(level, out):
         console.print(f"Wrote {file}", markup=False)
-    console.print(tables.report(read(out), targets_of(level), counts), markup=False)
+    records = read(out)
+    console.print(tables.report(records, tables.targets_in(records, level), counts), markup=False)
     if failed:
         raise typer.Exit(1)
 
@@ -112,8 +113,7 @@ SHOWN = [
 def _write_report(level: Level, out: Path) -> list[Path]:
     """The tables and figures of all records in a file, beside it."""
     records = read(out)
-    have = {record["target"] for record in records}
-    names = [name for name in targets_of(level) if name in have]
+    names = tables.targets_in(records, level)
     counts = sorted({r["shots"] for r in records}, key=lambda n: (isinstance(n, str), n))
     rows = [row for row in SHOWN if row in tables.rows_of(records)]
     if not names:

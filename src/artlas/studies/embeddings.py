@@ -23,6 +23,7 @@ from artlas.graphs import Graphs, as_graphs
 from artlas.model import ART
 from artlas.ppr import EgoGraphs, PprConfig
 from artlas.studies.roles import independent, pool_by, random_balanced
+from artlas.studies.structural import structural_features
 
 VERSION = 1  # of the representations: raise it when one of them changes
 Matrix = NDArray[Any]
@@ -197,6 +198,8 @@ class Target:
             return datasets.load(self.name, self.root, features, verbose=False)[self.members]
         config = PprConfig.released() if filled else PprConfig()
         egos = datasets.load_egos(self.name, self.root, features, 300, config, verbose=False)
+        if egos.graph.x is None:
+            egos = dataclasses.replace(egos, graph=structural_features(egos.graph))
         return egos.select(self.members)
 
     def control(self, variant: str) -> Matrix:

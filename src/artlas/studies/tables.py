@@ -9,10 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artlas import plots
-from artlas.studies.folds import PAPER
+from artlas.studies.folds import PAPER, Level, targets_of
 from artlas.studies.transfer import Record
 
 Row = tuple[str, str]  # method and variant
+# Shown beside the others, and left out of averages: one leaks its label, the other has not the
+# paper's features.
+ASIDE = ("COLORS-3", "ogbn-arxiv-structural")
+
+
+def targets_in(records: Sequence[Record], level: Level) -> list[str]:
+    """The targets of records, in the order of the paper's tables."""
+    order = targets_of(level)
+    found = {record["target"] for record in records}
+    return sorted(found, key=lambda name: order.index(name.removesuffix("-structural")))
 
 
 def rows_of(records: Sequence[Record]) -> list[Row]:
@@ -35,12 +45,20 @@ def accuracies(
 
 
 def table(records: Sequence[Record], targets: Sequence[str], shots: int | str = 5) -> str:
-    """A Markdown table: mean (standard error over episodes) by target, and the average."""
-    lines = ["| | " + " | ".join(targets) + " | average |"]
+    """A Markdown table: mean (standard error over episodes) by target, and the average.
+
+    The average leaves out what stands ASIDE, unless there is nothing else.
+    """
+    counted = averaged(targets)
+    lines = ["| | " + " | ".join(targets) + f" | average of {len(counted)} |"]
     lines.append("|---" * (len(targets) + 2) + "|")
-    if shots == 5 and all(target in PAPER for target in targets):
-        values = [PAPER[target] for target in targets]
-        cells = [f"{value:.2f}" for value in values] + [f"{np.mean(values):.2f}"]
+    if shots == 5:
+        values = [PAPER.get(target.removesuffix("-clean")) for target in targets]
+        cells = ["-" if value is None else f"{value:.2f}" for value in values]
+        known = [
+            PAPER[t.removesuffix("-clean")] for t in counted if t.removesuffix("-clean") in PAPER
+        ]
+        cells.append(f"{np.mean(known):.2f}" if len(known) == len(counted) else "-")
         lines.append("| paper | " + " | ".join(cells) + " |")
     for row in rows_of(records):
         cells, means = [], []
@@ -50,11 +68,17 @@ def table(records: Sequence[Record], targets: Sequence[str], shots: int | str = 
                 cells.append("-")
                 continue
             error = found.std() / len(found) ** 0.5
-            means.append(found.mean())
+            if target in counted:
+                means.append(found.mean())
             cells.append(f"{found.mean():.2f} ({error:.2f})")
-        average = f"{np.mean(means):.2f}" if len(means) == len(targets) else "-"
+        average = f"{np.mean(means):.2f}" if len(means) == len(counted) else "-"
         lines.append(f"| {row[0]} {row[1]} | " + " | ".join(cells) + f" | {average} |")
     return "\n".join(lines)
+
+
+def averaged(targets: Sequence[str]) -> list[str]:
+    """The targets that an average is taken over."""
+    return [target for target in targets if target not in ASIDE] or list(targets)
 
 
 PAIRS: list[tuple[Row, Row]] = [
@@ -82,15 +106,15 @@ def report(records: Sequence[Record], targets: Sequence[str], shots: Sequence[in
             f"## {count} examples a class\n\nPercent correct (standard error over episodes); "
             f"seeds {seeds}, commits {', '.join(commits)}.\n\n{table(own, names, count)}"
         )
-        lines = []
+        counted, lines = averaged(names), []
         for first, second in PAIRS:
             try:
-                mean, error = difference(own, first, second, names, count)
+                mean, error = difference(own, first, second, counted, count)
             except ValueError:
                 continue
             lines.append(f"| {' '.join(first)} - {' '.join(second)} | {mean:+.2f} ({error:.2f}) |")
         if lines:
-            head = f"| paired difference, mean of {', '.join(names)} | points |\n|---|---|"
+            head = f"| paired difference, mean of {', '.join(counted)} | points |\n|---|---|"
             parts.append("\n".join([head, *lines]))
     return "\n\n".join(parts)
 

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from artlas import datasets, fewshot
 from artlas.datasets.registry import find
 from artlas.formats.files import atomic
+from artlas.graphs import Graphs
+from artlas.ppr import EgoGraphs
 from artlas.pretrain import Progress
 from artlas.studies import embeddings
 from artlas.studies.embeddings import Target
@@ -61,13 +63,22 @@ def _five_folds(labels: NDArray[np.int64]) -> list[fewshot.Episode]:
 
 def labels_of(folds: Folds, target: str) -> NDArray[np.int64]:
     """The label of every example of a target: graphs, or at most 300 nodes of every class."""
+    labels = _examples(folds, target).y
+    assert labels is not None
+    return labels.numpy()
+
+
+def shown_name(folds: Folds, target: str) -> str:
+    """What a target is called in records: a network whose features are structural says so."""
+    data = _examples(folds, target)
+    bare = isinstance(data, EgoGraphs) and data.graph.x is None
+    return f"{find(target).name}-structural" if bare else find(target).name
+
+
+def _examples(folds: Folds, target: str) -> Graphs | EgoGraphs:
     if folds.level == "graph":
-        graphs = datasets.load(target, folds.root, "raw", verbose=False)
-        assert graphs.y is not None
-        return graphs.y.numpy()
-    egos = datasets.load_egos(target, folds.root, "raw", CENTRES, verbose=False)
-    assert egos.y is not None
-    return egos.y.numpy()
+        return datasets.load(target, folds.root, "raw", verbose=False)
+    return datasets.load_egos(target, folds.root, "raw", CENTRES, verbose=False)
 
 
 def transfer(
@@ -80,7 +91,7 @@ def transfer(
 ) -> Iterable[Record]:
     """Records of every control and every variant of the model on one target; of WL if asked."""
     folds.sources(target)  # refuses a dataset of the other level before anything is read
-    name, labels = find(target).name, labels_of(folds, target)
+    name, shown, labels = find(target).name, shown_name(folds, target), labels_of(folds, target)
     cache = folds.runs / "embeddings"
     kinds = embeddings.GRAPH_CONTROLS if folds.level == "graph" else embeddings.NODE_CONTROLS
     variants = embeddings.GRAPH_VARIANTS if folds.level == "graph" else embeddings.NODE_VARIANTS
@@ -92,17 +103,17 @@ def transfer(
         for variant in kinds:
             began = time.perf_counter()
             found = fewshot.evaluate(place.control(variant), episodes.labels, episodes.drawn, head)
-            yield _record(name, "control", variant, None, episodes, found, began)
+            yield _record(shown, "control", variant, None, episodes, found, began)
         if wl:
             began = time.perf_counter()
             found = fewshot.evaluate(place.wl(), episodes.labels, episodes.drawn, head, "none")
-            yield _record(name, "wl", "kernel", None, episodes, found, began)
+            yield _record(shown, "wl", "kernel", None, episodes, found, began)
         for seed, model in models.items():
             for variant, how in variants.items():
                 began = time.perf_counter()
                 values = place.embed(model, how)
                 found = fewshot.evaluate(values, episodes.labels, episodes.drawn, head, how.scaling)
-                yield _record(name, "art", variant, seed, episodes, found, began)
+                yield _record(shown, "art", variant, seed, episodes, found, began)
 
 
 def _record(
