@@ -80,5 +80,5 @@ def test_shipped_models_load_and_are_what_their_cards_say(name):
     assert (folder / "model.safetensors").stat().st_size < 300_000
 
 
-def test_the_graph_model_is_shipped():
-    assert "graph" in checkpoint.names()
+def test_both_levels_are_shipped():
+    assert {"graph", "node"} <= set(checkpoint.names())

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as serialise
 from torch import Tensor
 
 from artlas.config import ArtConfig
@@ -92,15 +92,8 @@ def read_state(place: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        save_file({name: value.contiguous() for name, value in tensors.items()}, part)
-        with open(part, "rb") as written:
-            os.fsync(written.fileno())
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-    _sync(path.parent)
+    with atomic(path) as out:
+        out.write(serialise({name: value.contiguous() for name, value in tensors.items()}))
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

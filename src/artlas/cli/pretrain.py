@@ -28,6 +28,11 @@ def pretrain(
     batch: Annotated[int, typer.Option(min=1, help="Graphs in a batch.")] = 64,
     rate: Annotated[float, typer.Option(help="Of Adam.")] = 1e-3,
     seed: Annotated[int, typer.Option(min=0, help="Of the weights and the order.")] = 42,
+    plateau: Annotated[
+        float | None,
+        typer.Option(help="End before --epochs when the coverage falls by less than this share."),
+    ] = None,
+    patience: Annotated[int, typer.Option(min=1, help="Epochs that --plateau compares.")] = 5,
     preset: Annotated[str, typer.Option(help="Settings: paper or released.")] = "paper",
     centres: Annotated[int, typer.Option(min=1, help="Ego-graphs a class, at node level.")] = 300,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a run in --out.")] = False,
@@ -38,8 +43,10 @@ def pretrain(
     presets = {"paper": ArtConfig(seed=seed), "released": ArtConfig.released(seed=seed)}
     if preset not in presets:
         raise typer.BadParameter(f"--preset is paper or released, got {preset!r}.")
-    training = PretrainConfig(epochs=epochs, batch=batch, rate=rate, seed=seed)
     try:
+        training = PretrainConfig(
+            epochs=epochs, batch=batch, rate=rate, seed=seed, plateau=plateau, patience=patience
+        )
         loaded = load_sources(sources.split(","), root, centres, verbose=first)
         with progress_bar(console) as bar:
             task = bar.add_task("train", total=None, loss="-", rate="-", epoch="-")
