@@ -10,6 +10,7 @@ import artlas
 from artlas.cli import data
 from artlas.cli.demo import demo
 from artlas.cli.pretrain import pretrain
+from artlas.cli.study import app as study_app
 from artlas.cli.transfer import app as transfer_app
 
 app = typer.Typer(
@@ -22,6 +23,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(pretrain)
 app.add_typer(transfer_app, name="transfer")
+app.add_typer(study_app, name="study")
 app.add_typer(data.app, name="data")
 
 

@@ -83,7 +83,7 @@ def _transfer(
             with progress_bar(console) as bar:
                 task = bar.add_task("train", total=None, loss="-", rate="-", epoch="-")
                 report = partial(bar.show, task)
-                made = list(transfer(folds, name, _numbers(seeds), counts, report, wl))
+                made = list(transfer(folds, name, numbers(seeds), counts, report, wl))
             merge(out, made)
             best = max(made, key=lambda record: record["mean"])
             console.print(
@@ -106,7 +106,8 @@ def _transfer(
 
 SHOWN = [
     ("art", "paper"), ("art", "released"), ("art", "plus"), ("control", "plus-no-roles"),
-    ("control", "log-sum"), ("control", "sum"), ("control", "mean"), ("wl", "kernel"),
+    ("control", "log-sum"), ("control", "sum"), ("control", "ppr-mean"), ("control", "mean"),
+    ("wl", "kernel"),
 ]  # fmt: skip
 
 
@@ -122,7 +123,7 @@ def _write_report(level: Level, out: Path) -> list[Path]:
     written[0].write_text(tables.report(records, names, counts) + "\n")
     tables.draw(records, names, rows, written[1])
     several = [
-        name for name in names if len({r["shots"] for r in records if r["target"] == name}) > 1
+        name for name in names if len({r["shots"] for r in records if r["target"] == name}) > 2
     ]
     if several:
         written.append(out.with_name(f"{out.stem}-shots.png"))
@@ -133,11 +134,12 @@ def _write_report(level: Level, out: Path) -> list[Path]:
 def _shots(text: str) -> list[ShotCount]:
     found: list[ShotCount] = []
     for part in text.split(","):
-        found += ["all"] if part.strip() == "all" else _numbers(part)
+        found += ["all"] if part.strip() == "all" else numbers(part)
     return found
 
 
-def _numbers(text: str) -> list[int]:
+def numbers(text: str) -> list[int]:
+    """Whole numbers separated by commas."""
     parts = text.split(",")
     if not all(part.strip().isdecimal() for part in parts):
         raise typer.BadParameter(f"numbers separated by commas are needed, got {text!r}.")

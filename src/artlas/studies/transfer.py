@@ -103,35 +103,36 @@ def transfer(
         for variant in kinds:
             began = time.perf_counter()
             found = fewshot.evaluate(place.control(variant), episodes.labels, episodes.drawn, head)
-            yield _record(shown, "control", variant, None, episodes, found, began)
+            yield record(shown, "control", variant, None, episodes, found, began)
         if wl:
             began = time.perf_counter()
             found = fewshot.evaluate(place.wl(), episodes.labels, episodes.drawn, head, "none")
-            yield _record(shown, "wl", "kernel", None, episodes, found, began)
+            yield record(shown, "wl", "kernel", None, episodes, found, began)
         for seed, model in models.items():
             for variant, how in variants.items():
                 began = time.perf_counter()
                 values = place.embed(model, how)
                 found = fewshot.evaluate(values, episodes.labels, episodes.drawn, head, how.scaling)
-                yield _record(shown, "art", variant, seed, episodes, found, began)
+                yield record(shown, "art", variant, seed, episodes, found, began)
 
 
-def _record(
-    target: str, method: str, variant: str, seed: int | None, episodes: Episodes,
+def record(
+    target: str, method: str, variant: str, seed: int | None, episodes: Episodes | None,
     found: fewshot.Accuracy, began: float,
 ) -> Record:  # fmt: skip
+    """What is kept of one evaluation; without episodes it is of views of graphs."""
     paper = PAPER.get(target) if (method, variant) == ("art", "paper") else None
     return {
         "target": target,
         "method": method,
         "variant": variant,
         "seed": seed,
-        "shots": episodes.shots,
-        "episodes": episodes.sha256,
+        "shots": "views" if episodes is None else episodes.shots,
+        "episodes": None if episodes is None else episodes.sha256,
         "mean": round(100 * found.mean, 4),
         "std": round(100 * found.std, 4),
         "stderr": round(100 * found.std / len(found.episodes) ** 0.5, 4),
-        "paper": paper if episodes.shots == 5 else None,
+        "paper": paper if episodes is not None and episodes.shots == 5 else None,
         "seconds": round(time.perf_counter() - began, 3),
         "commit": commit(),
         "accuracies": [round(float(v), 6) for v in found.episodes],

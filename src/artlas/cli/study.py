@@ -1,0 +1,74 @@
+"""``artlas study forms``: other forms of the atlas, side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress, TaskID
+
+from artlas.cli.transfer import Root, Runs, Seeds, Targets, numbers
+from artlas.config import ArtConfig
+from artlas.entrance import GraphError
+from artlas.pretrain import PretrainConfig
+from artlas.studies import forms as study
+from artlas.studies.folds import Folds, targets_of
+from artlas.studies.transfer import merge, read
+
+app = typer.Typer(help="Studies beyond the main tables.", no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    pass
+
+
+@app.command()
+def forms(
+    root: Root = None,
+    runs: Runs = Path("results/runs"),
+    names: Annotated[str, typer.Option(help='Forms, separated by commas, or "all".')] = "all",
+    targets: Targets = "all",
+    seeds: Seeds = "42",
+    shots: Annotated[str, typer.Option(help="Examples a class, separated by commas.")] = "5,20",
+    out: Annotated[Path, typer.Option(help="JSON file of the results.")] = Path(
+        "results/forms.json"
+    ),
+) -> None:
+    """Train other forms of the atlas briefly, and compare what their roles add."""
+    console = Console(highlight=False, soft_wrap=True)
+    folds = Folds("graph", root, runs, PretrainConfig(), ArtConfig())
+    wanted = list(study.FORMS) if names == "all" else names.split(",")
+    unknown = [name for name in wanted if name not in study.FORMS]
+    if unknown:
+        raise typer.BadParameter(
+            f"There is no form {unknown[0]!r}: choose from {', '.join(study.FORMS)}."
+        )
+    places = targets_of("graph") if targets == "all" else targets.split(",")
+    drawn, counts, failed = numbers(seeds), numbers(shots), 0
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        for name in wanted:
+            task = bar.add_task(name, total=study.FORMS[name].steps)
+
+            def show(step: int, loss: float, task: TaskID = task) -> None:
+                bar.update(task, completed=step, description=f"coverage and more {loss:.4f}")
+
+            try:
+                merge(out, study.judge(folds, name, drawn))
+                for target in places:
+                    merge(out, study.study(folds, name, target, drawn, counts, show))
+            except KeyboardInterrupt:
+                console.print("Stopped by Ctrl-C: finished models and targets are kept.")
+                raise typer.Exit(130) from None
+            except (GraphError, ValueError) as error:
+                failed += 1
+                console.print(f"[bold red]{name} failed[/]: {escape(str(error))}")
+    made = study.report(read(out), counts)
+    out.with_suffix(".md").write_text(made)
+    console.print(made, markup=False)
+    console.print(f"Wrote {out.with_suffix('.md')}", markup=False)
+    if failed:
+        raise typer.Exit(1)
