@@ -319,6 +319,10 @@ class Graphs:
         return dataclasses.replace(self, y=check_labels(y, self.sizes.tolist()))
 
 
+def _is_graphs(obj: Any) -> bool:
+    return isinstance(obj, Graphs)
+
+
 def as_graphs(obj: Any, x: Any = None, y: Any = None, strict: bool = False) -> Graphs:
     """Turn whatever holds graphs into :class:`Graphs`; x and y replace those that obj carries."""
     if isinstance(obj, Graphs):
@@ -328,14 +332,17 @@ def as_graphs(obj: Any, x: Any = None, y: Any = None, strict: bool = False) -> G
             "Graphs, a (num_nodes, edge_index) pair, a NetworkX graph, a SciPy sparse matrix, a "
             "square array, a PyTorch Geometric Data or Batch, or a list of them"
         )
+        obj = list(obj) if isinstance(obj, Iterator) else obj
         kinds = {
             Graphs.from_networkx: is_networkx,
             Graphs.from_scipy: is_matrix,
             Graphs.from_edges: is_pair,
         }
-        items = items_of(
-            obj, lambda i: any(is_a(i) for is_a in [*kinds.values(), is_data]), accepted
-        )
+        tests = [*kinds.values(), is_data, _is_graphs]
+        items = items_of(obj, lambda i: any(is_a(i) for is_a in tests), accepted)
+        if any(map(_is_graphs, items)):
+            made = [as_graphs(item, strict=strict) for item in items]
+            return as_graphs(Graphs.concat(made), x, y, strict)
         for read, is_a in kinds.items():
             if is_a(items[0]):
                 return read(items, x, y, strict)

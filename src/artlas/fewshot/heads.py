@@ -59,10 +59,16 @@ class Prototypes:
     def predict(self, queries: ArrayLike) -> NDArray[np.int64]:
         """Classify queries [Q, d] to [Q]."""
         values = _matrix(queries, "queries")
-        # Differences and not a product of matrices, so that equal distances come out equal.
-        distances = [((values - centre) ** 2).sum(1) for centre in self.centres]
-        chosen: NDArray[np.int64] = self.classes[np.argmin(distances, axis=0)]
+        chosen: NDArray[np.int64] = self.classes[np.argmin(self._squares(values), axis=1)]
         return chosen
+
+    def scores(self, queries: ArrayLike) -> NDArray[np.float64]:
+        """Distances to the class means, negative, [Q, C]."""
+        return -np.sqrt(self._squares(_matrix(queries, "queries")))
+
+    def _squares(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        # Differences and not a product of matrices, so that equal distances come out equal.
+        return np.stack([((values - centre) ** 2).sum(1) for centre in self.centres], 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +101,12 @@ class Linear:
 
     def predict(self, queries: ArrayLike) -> NDArray[np.int64]:
         """Classify queries [Q, d] to [Q]."""
-        logits = _matrix(queries, "queries") @ self.weights + self.bias
-        chosen: NDArray[np.int64] = self.classes[np.argmax(logits, axis=1)]
+        chosen: NDArray[np.int64] = self.classes[np.argmax(self.scores(queries), axis=1)]
         return chosen
+
+    def scores(self, queries: ArrayLike) -> NDArray[np.float64]:
+        """Logits, [Q, C]."""
+        return _matrix(queries, "queries") @ self.weights + self.bias
 
 
 def _logistic(rows: NDArray[np.float64], marks: NDArray[np.int64]) -> NDArray[np.float64]:
