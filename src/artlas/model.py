@@ -17,8 +17,10 @@ from artlas.energy import coverage, independent_energy
 from artlas.graphs import Graphs, as_graphs
 from artlas.kernels.options import Mixing, Sinkhorn
 from artlas.kernels.structure import Structure
-from artlas.ppr import EgoGraphs
+from artlas.ppr import EgoGraphs, PprConfig, ego_graphs
 from artlas.transport import degree_measure, normalised_degree, structure_of
+
+BUDGET = 1 << 28  # bytes that a batch of graphs may take while it is embedded
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,22 +157,58 @@ class ART(nn.Module):
         return kernels.mixtures(*self._sides(structure), structure, **self._mixing())[2]
 
     @torch.no_grad()
-    def embed(self, graphs: Any, representation: str = "plus") -> Tensor:
+    def embed(self, graphs: Any, representation: str = "plus", budget: int = BUDGET) -> Tensor:
         r"""One vector a graph: ``plus`` is z+, which goes past the paper (:mod:`artlas.plus`).
 
         ``paper`` is :math:`z = [q \,\|\, \mathrm{vec}\, H]`, [G, K + M d], ``coordinates`` its q
         and ``features`` its vec H alone, with :math:`H = N T_{mix}^\top X`; ``plus-no-roles`` is
         what z+ is without the model.
+
+        Graphs are anything that :class:`Graphs` accepts; they are worked on in batches whose
+        working memory stays near ``budget`` bytes, and the bits do not depend on it. The result is
+        where the model is; ``numpy.asarray`` takes it from a CPU without a copy.
         """
         represent.check_representation(representation)
+        graphs = graphs if isinstance(graphs, EgoGraphs) else as_graphs(graphs)
+        return torch.cat([self._embed(part, representation) for part in self._cut(graphs, budget)])
+
+    def embed_nodes(
+        self,
+        graph: Any,
+        centres: Any = None,
+        representation: str = "plus",
+        config: PprConfig | None = None,
+    ) -> Tensor:
+        """One vector for each of some nodes of a network, by its ego-graph; all nodes by default.
+
+        centres: numbers of nodes, or their names where ``graph.ids`` has them.
+        """
+        return self.embed(ego_graphs(graph, centres, config), representation)
+
+    def _cut(self, graphs: Graphs | EgoGraphs, budget: int) -> Iterable[Graphs | EgoGraphs]:
+        """Runs of graphs whose node embeddings and blocks of features fit into ``budget`` bytes."""
+        x = graphs.graph.x if isinstance(graphs, EgoGraphs) else graphs.x
+        width = 1 if x is None else x.shape[1]
+        nodes = max(1, budget // (4 * (6 * self.config.hidden + 12 * width)))
+        if isinstance(graphs, EgoGraphs):
+            return graphs.parts(nodes)
+        # whole where it fits: what was derived from these very graphs is then used again
+        return [graphs] if graphs.num_nodes <= nodes else graphs.batches(nodes)
+
+    def _embed(self, graphs: Graphs | EgoGraphs, representation: str) -> Tensor:
         if representation in ("plus", "plus-no-roles"):
             pool = self.pool_by_roles if representation == "plus" else None
             if isinstance(graphs, EgoGraphs):
-                return torch.cat([plus.embed_egos(part, pool) for part in graphs.parts()])
-            return plus.embed_graphs(as_graphs(graphs), pool)
+                return plus.embed_egos(graphs, pool)
+            return plus.embed_graphs(graphs, pool)
+        whole = graphs[:] if isinstance(graphs, EgoGraphs) else graphs
+        structure = self.structure(whole)
         if representation == "coordinates":
-            return self.align(graphs).coordinates
-        return torch.cat([self._embed(part, representation) for part in _parts(graphs)])
+            return represent.coordinates(self.pairs(structure)[0])
+        energies, _, transported = kernels.transport_features(
+            *self._sides(structure), structure, self.features(whole), **self._mixing()
+        )
+        return represent.compose(representation, energies, transported)
 
     @torch.no_grad()
     def pool_by_roles(self, graphs: Graphs, values: Tensor) -> Tensor:
@@ -190,16 +228,6 @@ class ART(nn.Module):
             for sides in _slices(roles, relations, step)
         ]
         return self.config.roles * torch.cat(carried, 1) / graphs.sizes[:, None, None].to(weight)
-
-    def _embed(self, graphs: Graphs, representation: str) -> Tensor:
-        structure = self.structure(graphs)
-        energies, _, transported = kernels.transport_features(
-            *self._sides(structure),
-            structure,
-            self.features(graphs),
-            **self._mixing(),
-        )
-        return represent.compose(representation, energies, transported)
 
     def features(self, graphs: Graphs) -> Tensor:
         """Node features where the graphs have some, else what the config puts in their place."""

@@ -7,7 +7,8 @@ from cases import awkward, dense_graphs, from_dense, random_dense, sharpened
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from artlas import ART, ArtConfig, Graphs, kernels
+from artlas import ART, ArtConfig, Graphs, PprConfig, ego_graphs, kernels
+from artlas.represent import REPRESENTATIONS
 
 MODEL = sharpened(factor=20.0)
 
@@ -54,6 +55,20 @@ def outputs(model, graphs):
 needs_native = pytest.mark.skipif(
     not kernels.available(), reason="bit equality is promised by the compiled kernels"
 )
+
+
+@needs_native
+@pytest.mark.parametrize("representation", REPRESENTATIONS)
+def test_the_memory_budget_changes_no_bit(representation):
+    model, graphs = sharpened(ArtConfig(bases=4, roles=8, hidden=16), 60.0), collection()
+    egos = ego_graphs(collection(9, 3)[8], None, PprConfig(most_nodes=15))
+    for data in (graphs, egos):
+        whole = model.embed(data, representation, 1 << 30)
+        for budget in (1, 100_000):
+            assert torch.equal(model.embed(data, representation, budget), whole)
+    assert torch.equal(
+        model.embed_nodes(egos.graph, [5, 0], representation, egos.config), whole[[5, 0]]
+    )
 
 
 @needs_native

@@ -227,9 +227,9 @@ class Target:
         }  # fmt: skip
         return self._kept(
             key,
-            lambda: embed(
-                model, self.data(variant.features, variant.filled), variant.representation
-            ),
+            lambda: model.embed(
+                self.data(variant.features, variant.filled), variant.representation
+            ).numpy(),
         )
 
     def _kept(self, key: dict[str, Any], make: Callable[[], Matrix]) -> Matrix:
@@ -255,14 +255,6 @@ def as_released(model: ART) -> ART:
     other = ART(dataclasses.replace(own, **changes))
     other.load_state_dict(model.state_dict())
     return other.eval()
-
-
-def embed(model: ART, data: Data, representation: str) -> Matrix:
-    """All rows of a representation, graphs in batches so that memory stays bounded."""
-    if isinstance(data, EgoGraphs):
-        return model.embed(data, representation).numpy()
-    parts = [model.embed(part, representation) for part in data.batches(100_000)]
-    return torch.cat(parts).numpy()
 
 
 def weights_hash(model: ART) -> str:
