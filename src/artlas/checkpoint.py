@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
 import shutil
@@ -34,10 +35,8 @@ def save(model: ART, folder: Any, card: dict[str, Any] | None = None) -> None:
 
 def load(which: Any) -> ART:
     """A trained model: the shipped ``graph`` or ``node``, or a folder that :func:`save` wrote."""
-    folder = Path(which)
-    if str(which) in names():
-        folder = SHIPPED / str(which)
-    elif not (folder / MODEL).is_file():
+    folder = folder_of(which)
+    if not (folder / MODEL).is_file():
         fix = f"pass a folder with {MODEL} and {CONFIG}, or one of {', '.join(names()) or 'none'}"
         refuse(folder, "there is no model here", shown(str(which)), fix)
     settings = read_json(folder / CONFIG)
@@ -57,6 +56,20 @@ def load(which: Any) -> ART:
             refuse(folder / MODEL, "a weight is not finite", name, "train it anew")
     model.load_state_dict(tensors)
     return model.eval()
+
+
+def folder_of(which: Any) -> Path:
+    """Where a model lies: a shipped one by its name, any other by its folder."""
+    return SHIPPED / str(which) if str(which) in names() else Path(which)
+
+
+def weights_hash(model: ART) -> str:
+    """A hash of all weights, by name."""
+    found = hashlib.sha256()
+    for name, value in sorted(model.state_dict().items()):
+        found.update(name.encode())
+        found.update(value.detach().cpu().contiguous().numpy().tobytes())
+    return found.hexdigest()
 
 
 def names() -> list[str]:

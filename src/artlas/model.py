@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,7 @@ from artlas.kernels.structure import Structure
 from artlas.ppr import EgoGraphs, PprConfig, ego_graphs
 from artlas.transport import degree_measure, normalised_degree, structure_of
 
+Data = TypeVar("Data", Graphs, EgoGraphs)
 BUDGET = 1 << 28  # bytes that a batch of graphs may take while it is embedded
 
 
@@ -168,9 +169,21 @@ class ART(nn.Module):
         working memory stays near ``budget`` bytes, and the bits do not depend on it. The result is
         where the model is; ``numpy.asarray`` takes it from a CPU without a copy.
         """
+        if representation == "plus-no-roles":  # the only one that needs no coupling
+            graphs = graphs if isinstance(graphs, EgoGraphs) else as_graphs(graphs)
+            return torch.cat([plus.embed(part) for part in self.cut(graphs, budget)])
+        return self.describe(graphs, representation, budget)[0]
+
+    @torch.no_grad()
+    def describe(
+        self, graphs: Any, representation: str = "plus", budget: int = BUDGET
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """What :meth:`embed` gives, with the energies and residuals [G, K] of the same pass."""
         represent.check_representation(representation)
         graphs = graphs if isinstance(graphs, EgoGraphs) else as_graphs(graphs)
-        return torch.cat([self._embed(part, representation) for part in self._cut(graphs, budget)])
+        parts = [self._describe(part, representation) for part in self.cut(graphs, budget)]
+        z, energies, residuals = (torch.cat(column) for column in zip(*parts, strict=True))
+        return z, energies, residuals
 
     def embed_nodes(
         self,
@@ -185,7 +198,7 @@ class ART(nn.Module):
         """
         return self.embed(ego_graphs(graph, centres, config), representation)
 
-    def _cut(self, graphs: Graphs | EgoGraphs, budget: int) -> Iterable[Graphs | EgoGraphs]:
+    def cut(self, graphs: Data, budget: int = BUDGET) -> Iterator[Data]:
         """Runs of graphs whose node embeddings and blocks of features fit into ``budget`` bytes."""
         x = graphs.graph.x if isinstance(graphs, EgoGraphs) else graphs.x
         width = 1 if x is None else x.shape[1]
@@ -193,22 +206,32 @@ class ART(nn.Module):
         if isinstance(graphs, EgoGraphs):
             return graphs.parts(nodes)
         # whole where it fits: what was derived from these very graphs is then used again
-        return [graphs] if graphs.num_nodes <= nodes else graphs.batches(nodes)
+        return iter([graphs]) if graphs.num_nodes <= nodes else graphs.batches(nodes)
 
-    def _embed(self, graphs: Graphs | EgoGraphs, representation: str) -> Tensor:
-        if representation in ("plus", "plus-no-roles"):
-            pool = self.pool_by_roles if representation == "plus" else None
-            if isinstance(graphs, EgoGraphs):
-                return plus.embed_egos(graphs, pool)
-            return plus.embed_graphs(graphs, pool)
+    def _describe(
+        self, graphs: Graphs | EgoGraphs, representation: str
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        if representation == "plus":
+            found: list[Tensor] = []
+
+            def pool(part: Graphs, values: Tensor) -> Tensor:
+                pooled, *pairs = self._pool(part, values)
+                found.extend(pairs)
+                return pooled
+
+            z = plus.embed(graphs, pool)
+            return z, found[0], found[1]
         whole = graphs[:] if isinstance(graphs, EgoGraphs) else graphs
         structure = self.structure(whole)
-        if representation == "coordinates":
-            return represent.coordinates(self.pairs(structure)[0])
-        energies, _, transported = kernels.transport_features(
+        if representation in ("plus-no-roles", "coordinates"):
+            energies, residuals = self.pairs(structure)
+            none = representation == "plus-no-roles"
+            z = plus.embed(graphs) if none else represent.coordinates(energies)
+            return z, energies, residuals
+        energies, residuals, transported = kernels.transport_features(
             *self._sides(structure), structure, self.features(whole), **self._mixing()
         )
-        return represent.compose(representation, energies, transported)
+        return represent.compose(representation, energies, transported), energies, residuals
 
     @torch.no_grad()
     def pool_by_roles(self, graphs: Graphs, values: Tensor) -> Tensor:
@@ -217,17 +240,23 @@ class ART(nn.Module):
         With ``pooling="each"`` every base has its own :math:`R_k = T_k / \mu`, [G, K M, d], base
         by base. values V: [N, d], one row per node of all graphs.
         """
+        return self._pool(graphs, values)[0]
+
+    def _pool(self, graphs: Graphs, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Pooled values, and the energies and residuals of the same pass."""
         structure, weight = self.structure(graphs), self.node_projection.weight
         measure = degree_measure(graphs, self.config.measure_epsilon)
         values = (values / measure[:, None]).to(weight.device, weight.dtype)
         nodes, roles, relations = self._sides(structure)
         alone = self.config.pooling == "each"
         step, mixing = 1 if alone else len(roles), self._mixing(alone)
-        carried = [
-            kernels.transport_features(nodes, *sides, structure, values, **mixing)[2]
+        parts = [
+            kernels.transport_features(nodes, *sides, structure, values, **mixing)
             for sides in _slices(roles, relations, step)
         ]
-        return self.config.roles * torch.cat(carried, 1) / graphs.sizes[:, None, None].to(weight)
+        energies, residuals, carried = (torch.cat(column, 1) for column in zip(*parts, strict=True))
+        scale = self.config.roles / graphs.sizes[:, None, None].to(weight)
+        return carried * scale, energies, residuals
 
     def features(self, graphs: Graphs) -> Tensor:
         """Node features where the graphs have some, else what the config puts in their place."""

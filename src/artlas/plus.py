@@ -39,6 +39,11 @@ def graph_blocks(graphs: Graphs) -> Tensor:
     return torch.cat([x, summed, across, graphs.degree[:, None] * x * x - across], 1)
 
 
+def embed(data: Graphs | EgoGraphs, pool: Pool | None = None) -> Tensor:
+    """z+ of graphs, or of the centres of ego-graphs."""
+    return embed_egos(data, pool) if isinstance(data, EgoGraphs) else embed_graphs(data, pool)
+
+
 def embed_graphs(graphs: Graphs, pool: Pool | None = None) -> Tensor:
     """z+ of graphs, [G, 4 M d] block by block and role by role, or [G, 4 d] without roles."""
     blocks = graph_blocks(as_graphs(graphs))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import artlas
-from artlas import PretrainConfig, datasets
+from artlas import PretrainConfig, checkpoint, datasets
 from artlas.studies import embeddings, folds, tables, transfer
 from artlas.studies.folds import Folds
 
@@ -72,7 +72,7 @@ def test_what_is_kept_is_used_again_only_for_the_same_settings(small, monkeypatc
     monkeypatch.setattr(folds, "pretrain", lambda *a, **k: trained.append(a) or real(*a, **k))
     again = small.model("BZR", 3)
     assert not trained
-    assert embeddings.weights_hash(first) == embeddings.weights_hash(again)
+    assert checkpoint.weights_hash(first) == checkpoint.weights_hash(again)
     other = dataclasses.replace(small, config=dataclasses.replace(SMALL, bases=5))
     with pytest.raises(ValueError, match="other settings"):
         other.model("BZR", 3)

@@ -9,6 +9,7 @@ import typer
 import artlas
 from artlas.cli import data
 from artlas.cli.demo import demo
+from artlas.cli.embed import embed, info
 from artlas.cli.pretrain import pretrain
 from artlas.cli.study import app as study_app
 from artlas.cli.transfer import app as transfer_app
@@ -21,6 +22,8 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.command()(demo)
+app.command()(embed)
+app.command()(info)
 app.command()(pretrain)
 app.add_typer(transfer_app, name="transfer")
 app.add_typer(study_app, name="study")

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from artlas import datasets, plus
+from artlas import checkpoint, datasets, plus
 from artlas.config import ArtConfig
 from artlas.fewshot import controls
 from artlas.fewshot.evaluate import Scaling
@@ -223,7 +223,8 @@ class Target:
         del made_from["scaling"], made_from["trained"]  # the head's, and told by the weights
         key = {
             "version": VERSION, "target": self.name, "members": _hash(self.members.tobytes()),
-            **made_from, "config": dataclasses.asdict(model.config), "weights": weights_hash(model),
+            **made_from, "config": dataclasses.asdict(model.config),
+            "weights": checkpoint.weights_hash(model),
         }  # fmt: skip
         return self._kept(
             key,
@@ -255,15 +256,6 @@ def as_released(model: ART) -> ART:
     other = ART(dataclasses.replace(own, **changes))
     other.load_state_dict(model.state_dict())
     return other.eval()
-
-
-def weights_hash(model: ART) -> str:
-    """A hash of all weights, by name."""
-    found = hashlib.sha256()
-    for name, value in sorted(model.state_dict().items()):
-        found.update(name.encode())
-        found.update(value.detach().cpu().contiguous().numpy().tobytes())
-    return found.hexdigest()
 
 
 def _hash(data: bytes) -> str:

@@ -1,0 +1,125 @@
+"""``artlas embed``: files of graphs to one table of vectors; ``artlas info``: what a model is."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from artlas import checkpoint
+from artlas.embed import Input, Outcome, Run
+from artlas.embed import Progress as At
+from artlas.entrance import GraphError
+from artlas.model import BUDGET
+
+Inputs = Annotated[
+    list[str],
+    typer.Argument(help="Files of graphs, or folders of them; - reads standard input."),
+]
+Model = Annotated[str, typer.Option(help="graph, node, or a folder of weights.")]
+
+
+def embed(
+    inputs: Inputs,
+    out: Annotated[Path, typer.Option(help="Where to: .parquet, .npz or .csv.")],
+    model: Model = "graph",
+    representation: Annotated[
+        str, typer.Option(help="plus, paper, coordinates, features or plus-no-roles.")
+    ] = "plus",
+    format: Annotated[
+        str | None, typer.Option(help="Format of the inputs, where neither name nor content tells.")
+    ] = None,
+    budget: Annotated[int, typer.Option(min=1, help="Megabytes of a batch's working memory.")] = (
+        BUDGET >> 20
+    ),
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Say nothing but what went wrong.")
+    ] = False,
+) -> None:
+    """Embed every graph of the inputs; a run that was broken off goes on where it stopped."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    with tempfile.TemporaryDirectory(prefix="artlas-") as folder:
+        try:
+            found = [entry for name in inputs for entry in _entries(name, format, Path(folder))]
+            run = Run(out, found, checkpoint.load(model), representation)
+            outcome = _work(run, budget << 20, console, quiet)
+        except KeyboardInterrupt:
+            console.print("Stopped by Ctrl-C; what is done is kept: the same command goes on.")
+            raise typer.Exit(130) from None
+        except OSError as error:
+            console.print(
+                f"Writing failed: {error}. What is done is kept: make room, then the same command "
+                "goes on.", style="red", markup=False,
+            )  # fmt: skip
+            raise typer.Exit(1) from error
+        except (GraphError, ValueError, ImportError) as error:
+            console.print(str(error), style="red", markup=False)
+            raise typer.Exit(1) from error
+    for text in outcome.failures.values():
+        console.print(f"left out: {text}", style="red", markup=False)
+    if not quiet and outcome.graphs:
+        console.print(f"{outcome.graphs:,} graphs in {out}", markup=False)
+    if outcome.failures:
+        raise typer.Exit(1)
+
+
+def _entries(name: str, format: str | None, folder: Path) -> list[Input]:
+    """An input, or the files of a folder that is no dataset itself, in order."""
+    if name == "-":
+        path = folder / "standard-input"
+        path.write_bytes(sys.stdin.buffer.read())
+        return [Input(path, "-", format)]
+    place = Path(name)
+    if place.is_dir() and not any(place.glob("*_A.txt")):
+        files = sorted(p for p in place.iterdir() if p.is_file() and not p.name.startswith("."))
+        return [Input(path, f"{place.name}/{path.name}", format) for path in files]
+    return [Input(place, name, format)]
+
+
+def _work(run: Run, budget: int, console: Console, quiet: bool) -> Outcome:
+    columns = (
+        TextColumn("{task.description}"), BarColumn(20),
+        TextColumn("{task.fields[graphs]:,} graphs, {task.fields[rate]:,.0f} a second"),
+        TimeElapsedColumn(),
+    )  # fmt: skip
+    hidden = quiet or not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+        task = bar.add_task("reading", total=len(run.inputs), graphs=0, rate=0.0)
+
+        def show(at: At) -> None:
+            passed = bar.tasks[task].elapsed or 1e-9
+            bar.update(
+                task, completed=at.number, description=at.name, graphs=at.graphs,
+                rate=at.graphs / passed,
+            )  # fmt: skip
+
+        return run.work(show, budget)
+
+
+def info(
+    model: Annotated[str, typer.Argument(help="graph, node, or a folder of weights.")],
+) -> None:
+    """Say what a model is: its settings, its weights, and its card where it has one."""
+    console = Console(highlight=False, soft_wrap=True)
+    try:
+        made = checkpoint.load(model)
+    except GraphError as error:
+        Console(stderr=True).print(str(error), style="red", markup=False, soft_wrap=True)
+        raise typer.Exit(1) from error
+    folder = checkpoint.folder_of(model)
+    settings = checkpoint.read_json(folder / checkpoint.CONFIG)
+    numbers = sum(value.numel() for value in made.parameters())
+    console.print(f"{numbers:,} weights, sha256 of their values {checkpoint.weights_hash(made)}")
+    for title, values in settings.items():
+        console.print(f"\n{title}:")
+        for name, value in values.items():
+            shown = value["graphs"] if title == "sources" else value
+            console.print(f"  {name}: {shown}{' graphs' if title == 'sources' else ''}")
+    card = folder / "CARD.md"
+    if card.exists():
+        console.print("\n" + card.read_text(), markup=False)
