@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import artlas
-from artlas.cli import data
+from artlas.cli import data, search
 from artlas.cli.demo import demo
 from artlas.cli.embed import embed, info
 from artlas.cli.pretrain import pretrain
@@ -27,6 +27,7 @@ app.command()(info)
 app.command()(pretrain)
 app.add_typer(transfer_app, name="transfer")
 app.add_typer(study_app, name="study")
+app.add_typer(search.app, name="search")
 app.add_typer(data.app, name="data")
 
 
