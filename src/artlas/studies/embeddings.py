@@ -19,7 +19,7 @@ from artlas.config import ArtConfig
 from artlas.fewshot import controls
 from artlas.fewshot.evaluate import Scaling
 from artlas.formats.files import ReadError, atomic, read_npz
-from artlas.graphs import Graphs, as_graphs
+from artlas.graphs import Graphs
 from artlas.model import ART
 from artlas.ppr import EgoGraphs, PprConfig
 from artlas.studies.roles import independent, pool_by, random_balanced
@@ -209,9 +209,13 @@ class Target:
         return NODE_CONTROLS[variant](self.data("paper"))
 
     def wl(self) -> Matrix:
-        """The Weisfeiler-Lehman kernel of the members as vectors, kept between calls."""
-        key = {"version": VERSION, "target": self.name, "wl": _hash(self.members.tobytes())}
-        return self._kept(key, lambda: wl_kernel(as_graphs(self.data("raw"))))
+        """The Weisfeiler-Lehman kernel of the members as vectors, of the dataset once and kept."""
+
+        def whole() -> Matrix:
+            return wl_kernel(datasets.load(self.name, self.root, "raw", verbose=False))
+
+        key = {"version": VERSION, "target": self.name, "wl": "whole"}
+        return self._kept(key, whole)[self.members]
 
     def embed(self, model: ART, variant: Variant) -> Matrix:
         """A representation of the members by a frozen model, [n, d], kept between calls."""
