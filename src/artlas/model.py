@@ -64,9 +64,17 @@ class Alignment:
 
     def couplings(self, g: int) -> Tensor:
         """The couplings of graph g with every base, made when asked for, [K, N_g, M]."""
+        return self.model.couplings(self._one(g))
+
+    def roles(self, g: int) -> Tensor:
+        """The role distribution of every node of graph g under the mixed coupling, [N_g, M]."""
+        mixed = self.model.mixtures(self._one(g))
+        return mixed / mixed.sum(1, keepdim=True)
+
+    def _one(self, g: int) -> Graphs:
         if not -len(self.graphs) <= g < len(self.graphs):
             raise IndexError(f"There are {len(self.graphs)} graphs here; got number {g}.")
-        return self.model.couplings(self.graphs[g])
+        return self.graphs[g]
 
 
 def _parts(graphs: Any) -> Iterable[Graphs]:

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from artlas import checkpoint, distributed
+from artlas import checkpoint, distributed, reference
 from artlas.config import ArtConfig
 from artlas.energy import coverage, independent_energy
 from artlas.formats.files import atomic
@@ -332,13 +332,13 @@ class _Run:
         self.kept = self.step
 
     def finish(self) -> ART:
-        """Write the model beside its log, and return it."""
+        """Write the model, and where its graphs lie, beside its log, and return it."""
+        model = self.model.eval()
         if self.out is not None and self.team.rank == 0:
-            checkpoint.save(
-                self.model, self.out, {k: self.settings[k] for k in ("training", "sources")}
-            )
+            reference.save(reference.make(model, self.sources), self.out)
+            checkpoint.save(model, self.out, {k: self.settings[k] for k in ("training", "sources")})
         self.team.leave()
-        return self.model.eval()
+        return model
 
 
 class _Log:

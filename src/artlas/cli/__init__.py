@@ -10,6 +10,7 @@ import artlas
 from artlas.cli import data, search
 from artlas.cli.demo import demo
 from artlas.cli.embed import embed, info
+from artlas.cli.explain import explain
 from artlas.cli.pretrain import pretrain
 from artlas.cli.study import app as study_app
 from artlas.cli.transfer import app as transfer_app
@@ -24,6 +25,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(embed)
 app.command()(info)
+app.command()(explain)
 app.command()(pretrain)
 app.add_typer(transfer_app, name="transfer")
 app.add_typer(study_app, name="study")
