@@ -28,7 +28,7 @@ def graphs():
 
 @pytest.mark.parametrize("epsilon", [1e-8, forms.UNIFORM])
 def test_dense_couplings_are_the_kernels(graphs, epsilon):
-    model = sharpened(dataclasses.replace(SMALL, measure_epsilon=epsilon))
+    model = sharpened(dataclasses.replace(SMALL, measure_epsilon=epsilon), 5.0)
     dense = contrast.dense_couplings(model, graphs, steps=200)
     for g in range(len(graphs)):
         size = int(graphs.sizes[g])
@@ -39,7 +39,7 @@ def test_dense_couplings_are_the_kernels(graphs, epsilon):
 
 
 def test_pooled_by_each_base_is_the_pool_of_the_model(graphs):
-    model = sharpened(SMALL)
+    model = sharpened(SMALL, 5.0)
     found = contrast.pooled(contrast.dense_couplings(model, graphs, 200), model)
     degree = graphs.degree.float()[:, None]
     wanted = model.pool_by_roles(graphs, degree).log1p()[:, :, 0]

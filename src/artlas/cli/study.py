@@ -13,7 +13,7 @@ from rich.progress import Progress, TaskID
 from artlas.cli.transfer import Root, Runs, Seeds, Targets, numbers
 from artlas.config import ArtConfig
 from artlas.entrance import GraphError
-from artlas.pretrain import PretrainConfig
+from artlas.pretrain import PretrainConfig, TrainingError
 from artlas.studies import forms as study
 from artlas.studies.folds import Folds, targets_of
 from artlas.studies.transfer import merge, read
@@ -63,7 +63,7 @@ def forms(
             except KeyboardInterrupt:
                 console.print("Stopped by Ctrl-C: finished models and targets are kept.")
                 raise typer.Exit(130) from None
-            except (GraphError, ValueError) as error:
+            except (GraphError, TrainingError, ValueError) as error:
                 failed += 1
                 console.print(f"[bold red]{name} failed[/]: {escape(str(error))}")
     made = study.report(read(out), counts)

@@ -64,14 +64,14 @@ def pad(graphs: Graphs, values: Tensor) -> Tensor:
 
 
 def dense_couplings(model: ART, graphs: Graphs, steps: int = 10) -> Dense:
-    """Couplings with gradients: scaling iterations on kernels cut off at exp(-60)."""
+    """Couplings with gradients: scaling iterations on kernels cut off at exp(-30)."""
     structure = structure_of(graphs, model.config.measure_epsilon)
     nodes = pad(graphs, model.encoder(structure) @ model.node_projection.weight.T)
     relations = model.atlas.relations()
     roles = model.role_projection(model.role_encoder(relations))
     logits = torch.einsum("gnd,kmd->gknm", nodes, roles) * model.config.logit_scale
     measure = pad(graphs, structure.measure)
-    kernel = torch.exp((logits - logits.amax(3, keepdim=True)).clamp_min(-60))
+    kernel = torch.exp((logits - logits.amax(3, keepdim=True)).clamp_min(-30))
     return Dense(graphs, _project(kernel, measure, steps), relations, measure)
 
 

@@ -23,6 +23,7 @@ from artlas.datasets.registry import find
 from artlas.energy import coverage
 from artlas.graphs import Graphs
 from artlas.model import ART
+from artlas.pretrain import TrainingError
 from artlas.sampling import BalancedSampler
 from artlas.studies.contrast import (
     Contrast,
@@ -102,7 +103,11 @@ def train_form(
             loss = loss + form.distil * distillation(dense_couplings(model, graphs[small]))
         optimiser.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(weights, 5.0)
+        norm = torch.nn.utils.clip_grad_norm_(weights, 5.0)
+        if not norm.isfinite():
+            raise TrainingError(
+                f"The gradient is not finite at step {step + 1}, in the batch of {members[:3]}."
+            )
         optimiser.step()
         if report is not None:
             report(step + 1, float(loss.detach()))
