@@ -118,7 +118,7 @@ def _logistic(rows: NDArray[np.float64], marks: NDArray[np.int64]) -> NDArray[np
     return problem.newton(start) if start.size <= DIRECT else problem.quasi_newton(start)
 
 
-DIRECT = 1500  # unknowns up to which Newton's equations are solved at once
+DIRECT = 150  # unknowns up to which Newton's equations are solved at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +187,7 @@ class _Logistic:
             loss, grad, _ = self.value(flat.reshape(W.shape) * scale)
             return loss, (grad * scale).ravel()
 
-        options = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-12, "gtol": 1e-6}
+        options = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-15, "gtol": 1e-8}
         found = minimize(objective, W.ravel(), jac=True, method="L-BFGS-B", options=options)
         return found.x.reshape(W.shape) * scale
 
