@@ -48,6 +48,13 @@ def test_records_of_one_target(small):
     assert {r["paper"] for r in made if r["variant"] != "paper"} == {None}
 
 
+def test_only_some_variants(small):
+    made = transfer.transfer(small, "BZR", [1], [5], only=["plus", "sum"])
+    assert [(r["method"], r["variant"]) for r in made] == [("control", "sum"), ("art", "plus")]
+    with pytest.raises(ValueError, match=r"no variant 'plux'.*plus-no-roles"):
+        list(transfer.transfer(small, "BZR", [1], [5], only=["plux"]))
+
+
 EPISODES_OF_BZR = "7d08fdeaa4de7ef042025fb7855695008405247f8082c2dd59973b61eab4483a"
 
 

@@ -29,6 +29,7 @@ Shots = Annotated[str, typer.Option(help="Examples a class, separated by commas;
 Epochs = Annotated[int, typer.Option(min=1, help="Of pretraining.")]
 Out = Annotated[Path, typer.Option(help="JSON file of the results.")]
 Wl = Annotated[bool, typer.Option("--wl", help="GraKeL's WL kernel too, with the same heads.")]
+Only = Annotated[str, typer.Option(help='Variants and controls, separated by commas, or "all".')]
 Quick = Annotated[bool, typer.Option("--quick", help="One epoch, two small targets.")]
 
 
@@ -43,11 +44,12 @@ def graph(
     out: Out = Path("results/transfer-graph.json"),
     quick: Quick = False,
     wl: Wl = False,
+    variants: Only = "all",
 ) -> None:
     """Classify graphs of unseen datasets from a few examples: leave-one-dataset-out."""
     training = PretrainConfig(epochs=1 if quick else epochs)
     targets = "BZR,PROTEINS" if quick and targets == "all" else targets
-    _transfer("graph", root, runs, targets, seeds, shots, training, out, wl)
+    _transfer("graph", root, runs, targets, seeds, shots, training, out, variants, wl)
 
 
 @app.command()
@@ -63,27 +65,29 @@ def node(
     ] = 0.05,
     out: Out = Path("results/transfer-node.json"),
     quick: Quick = False,
+    variants: Only = "all",
 ) -> None:
     """Classify nodes of unseen networks from a few examples, by their ego-graphs."""
     training = PretrainConfig(epochs=1 if quick else epochs, plateau=plateau, patience=1)
     targets = "Cora" if quick and targets == "all" else targets
-    _transfer("node", root, runs, targets, seeds, shots, training, out)
+    _transfer("node", root, runs, targets, seeds, shots, training, out, variants)
 
 
 def _transfer(
     level: Level, root: Path | None, runs: Path, targets: str, seeds: str, shots: str,
-    training: PretrainConfig, out: Path, wl: bool = False,
+    training: PretrainConfig, out: Path, variants: str, wl: bool = False,
 ) -> None:  # fmt: skip
     console = Console(highlight=False, soft_wrap=True)
     folds = Folds(level, root, runs, training, ArtConfig())
     names = targets_of(level) if targets == "all" else targets.split(",")
+    only = None if variants == "all" else variants.split(",")
     counts, failed = _shots(shots), 0
     for name in names:
         try:
             with progress_bar(console) as bar:
                 task = bar.add_task("train", total=None, loss="-", rate="-", epoch="-")
                 report = partial(bar.show, task)
-                made = list(transfer(folds, name, numbers(seeds), counts, report, wl))
+                made = list(transfer(folds, name, numbers(seeds), counts, report, wl, only))
             merge(out, made)
             best = max(made, key=lambda record: record["mean"])
             console.print(

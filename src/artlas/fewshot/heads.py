@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -115,10 +116,7 @@ def _logistic(rows: NDArray[np.float64], marks: NDArray[np.int64]) -> NDArray[np
     weight = (len(marks) / (truth.shape[1] * truth.sum(0)))[marks]
     problem = _Logistic(np.column_stack([rows, np.ones(len(rows))]), truth, weight)
     start = np.zeros((rows.shape[1] + 1, truth.shape[1]))
-    return problem.newton(start) if start.size <= DIRECT else problem.quasi_newton(start)
-
-
-DIRECT = 150  # unknowns up to which Newton's equations are solved at once
+    return problem.minimum(start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,55 +139,57 @@ class _Logistic:
         grad[:-1] += W[:-1]
         return float(loss + 0.5 * (W[:-1] ** 2).sum()), grad, shares
 
-    def newton(self, W: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Newton's method with halved steps; a handful of them reach machine precision."""
+    def minimum(self, W: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Newton's method from W, its equations solved by conjugate gradients, steps halved."""
         loss, grad, shares = self.value(W)
-        for _ in range(100):
-            if np.abs(grad).max() < 1e-9:
+        first = np.abs(grad).max()
+        for _ in range(200):
+            size = np.abs(grad).max()
+            if size < 1e-9 * max(first, 1.0):
                 break
-            step = np.linalg.solve(self._hessian(shares), grad.T.ravel()).reshape(W.T.shape).T
-            size = 1.0
-            while size > 1e-8:
-                tried = W - size * step
+            step = self._newton_step(grad, shares, min(0.1, (size / max(first, 1e-300)) ** 0.5))
+            length, slope = 1.0, float((grad * step).sum())
+            while length > 1e-8:
+                tried = W - length * step
                 new, *rest = self.value(tried)
-                if new <= loss - 1e-4 * size * float((grad * step).sum()):
+                if new <= loss - 1e-4 * length * slope:
                     break
-                size /= 2
+                length /= 2
             else:  # no step lowers the loss any more
                 break
             W, loss, (grad, shares) = tried, new, rest
         return W
 
-    def _hessian(self, shares: Any) -> NDArray[np.float64]:
-        count, width = self.truth.shape[1], self.rows.shape[1]
-        out = np.empty((count, width, count, width))
-        for a in range(count):
-            for b in range(a, count):
-                curve = self.weight * shares[:, a] * ((a == b) - shares[:, b])
-                out[a, :, b] = (self.rows * curve[:, None]).T @ self.rows
-                out[b, :, a] = out[a, :, b].T
-        flat = out.reshape(count * width, -1)
-        ridge = np.ones((count, width))
-        ridge[:, -1] = 1e-9  # biases may all move alike
-        flat[np.diag_indices(len(flat))] += ridge.ravel()
-        return flat
+    def _newton_step(
+        self, grad: NDArray[np.float64], shares: Any, tolerance: float
+    ) -> NDArray[np.float64]:
+        """Conjugate gradients on Hessian times step = grad, scaled by the Hessian's diagonal."""
+        curve = self.weight[:, None] * shares
+        ridge = np.ones((len(grad), 1))
+        ridge[-1] = 1e-9  # biases may all move alike
+        inverse = 1 / (self._squares.T @ (curve * (1 - shares)) + ridge)
+        step = np.zeros_like(grad)
+        left = grad.copy()
+        scaled = inverse * left
+        toward, strength = scaled, float((left * scaled).sum())
+        enough = tolerance * np.linalg.norm(grad)
+        for _ in range(grad.size):
+            along = self.rows @ toward
+            along = curve * along - shares * (curve * along).sum(1, keepdims=True)
+            image = self.rows.T @ along + ridge * toward
+            reach = strength / float((toward * image).sum())
+            step = step + reach * toward
+            left = left - reach * image
+            if np.linalg.norm(left) <= enough:
+                break
+            scaled = inverse * left
+            before, strength = strength, float((left * scaled).sum())
+            toward = scaled + strength / before * toward
+        return step
 
-    def quasi_newton(self, W: NDArray[np.float64]) -> NDArray[np.float64]:
-        """L-BFGS in coordinates where the curvature at the start is the same in all directions."""
-        from scipy.optimize import minimize
-
-        even = 1 / W.shape[1] * (1 - 1 / W.shape[1])
-        curve = even * (self.weight[:, None] * self.rows**2).sum(0)
-        curve[:-1] += 1
-        scale = 1 / np.sqrt(curve)[:, None]
-
-        def objective(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-            loss, grad, _ = self.value(flat.reshape(W.shape) * scale)
-            return loss, (grad * scale).ravel()
-
-        options = {"maxiter": 2000, "maxfun": 4000, "ftol": 1e-15, "gtol": 1e-8}
-        found = minimize(objective, W.ravel(), jac=True, method="L-BFGS-B", options=options)
-        return found.x.reshape(W.shape) * scale
+    @cached_property
+    def _squares(self) -> NDArray[np.float64]:
+        return self.rows**2
 
 
 HEADS: dict[str, type[Prototypes] | type[Linear]] = {"prototype": Prototypes, "linear": Linear}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -88,13 +88,24 @@ def transfer(
     shots: Sequence[Shots] = (5,),
     report: Callable[[Progress], None] | None = None,
     wl: bool = False,
+    only: Collection[str] | None = None,
 ) -> Iterable[Record]:
-    """Records of every control and every variant of the model on one target; of WL if asked."""
+    """Records of every control and every variant of the model on one target; of WL if asked.
+
+    only: the controls and variants to evaluate, if not all.
+    """
     folds.sources(target)  # refuses a dataset of the other level before anything is read
     name, shown, labels = find(target).name, shown_name(folds, target), labels_of(folds, target)
     cache = folds.runs / "embeddings"
     kinds = embeddings.GRAPH_CONTROLS if folds.level == "graph" else embeddings.NODE_CONTROLS
     variants = embeddings.GRAPH_VARIANTS if folds.level == "graph" else embeddings.NODE_VARIANTS
+    if only is not None:
+        unknown = set(only) - set(kinds) - set(variants)
+        if unknown:
+            known = ", ".join([*kinds, *variants])
+            raise ValueError(f"There is no variant {min(unknown)!r}. Choose from {known}.")
+        kinds = {name: make for name, make in kinds.items() if name in only}
+        variants = {name: how for name, how in variants.items() if name in only}
     models = {seed: folds.model(name, seed, report) for seed in seeds}
     for count in shots:
         episodes = Episodes.draw(labels, count)
