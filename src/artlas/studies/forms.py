@@ -60,11 +60,8 @@ def _few(bases: int, roles: int, pooling: Literal["mixed", "each"] = "each") -> 
 
 
 FORMS = {
-    "paper-16x32": Form(ArtConfig()),
     "uniform-16x32": Form(_few(16, 32, "mixed")),
-    "uniform-4x8-each": Form(_few(4, 8)),
     "uniform-8x4-each": Form(_few(8, 4)),
-    "uniform-16x2-each": Form(_few(16, 2)),
     "contrast-4x8": Form(_few(4, 8, "mixed"), 150, 0.1, 0.3),
     "contrast-8x4-each": Form(_few(8, 4), 150, 0.1, 0.3),
 }
