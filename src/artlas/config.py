@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 
+UNIFORM = 1e9  # a measure_epsilon beside which no degree counts
+
+
 @dataclass(frozen=True)
 class ArtConfig:
     r"""Settings of SCGFM-ART; the defaults are the paper's.
@@ -71,6 +74,12 @@ class ArtConfig:
     def released(cls, **changes: Any) -> ArtConfig:
         """The published code's behaviour: top 8 bases mixed, logits clamped, degree as feature."""
         preset = cls(top_k=8, logit_clamp=20.0, featureless="degree")
+        return replace(preset, **changes)
+
+    @classmethod
+    def few_roles(cls, **changes: Any) -> ArtConfig:
+        """Eight bases of four roles of equal mass, each pooled for itself: see docs/atlas.md."""
+        preset = cls(bases=8, roles=4, measure_epsilon=UNIFORM, diagonal=True, pooling="each")
         return replace(preset, **changes)
 
     @property

@@ -11,11 +11,12 @@ from cases import from_dense, random_dense, sharpened
 
 import artlas
 from artlas import Graphs
+from artlas.config import UNIFORM
 from artlas.studies import contrast, folds, forms
 from artlas.studies.folds import Folds
 
 SMALL = artlas.ArtConfig(
-    bases=3, roles=4, hidden=16, measure_epsilon=forms.UNIFORM, diagonal=True, pooling="each"
+    bases=3, roles=4, hidden=16, measure_epsilon=UNIFORM, diagonal=True, pooling="each"
 )
 THREE = ["BZR", "IMDB-BINARY", "PROTEINS"]
 
@@ -26,7 +27,7 @@ def graphs():
     return from_dense([random_dense(n, 0.3, rng) for n in (5, 12, 9, 20)])
 
 
-@pytest.mark.parametrize("epsilon", [1e-8, forms.UNIFORM])
+@pytest.mark.parametrize("epsilon", [1e-8, UNIFORM])
 def test_dense_couplings_are_the_kernels(graphs, epsilon):
     model = sharpened(dataclasses.replace(SMALL, measure_epsilon=epsilon), 5.0)
     dense = contrast.dense_couplings(model, graphs, steps=200)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from artlas import checkpoint, fewshot
-from artlas.config import ArtConfig
+from artlas.config import UNIFORM, ArtConfig
 from artlas.datasets.registry import find
 from artlas.energy import coverage
 from artlas.graphs import Graphs
@@ -38,7 +38,6 @@ from artlas.studies.roles import random_balanced
 from artlas.studies.tables import accuracies, averaged, difference
 from artlas.studies.transfer import Episodes, Record, labels_of, record
 
-UNIFORM = 1e9  # of measure_epsilon: beside it no degree counts
 PADDED = 40  # nodes of the largest graph that the dense objectives take
 DROPPED = 0.2  # share of the edges that a view lacks
 
@@ -61,7 +60,7 @@ def _few(bases: int, roles: int, pooling: Literal["mixed", "each"] = "each") -> 
 
 FORMS = {
     "uniform-16x32": Form(_few(16, 32, "mixed")),
-    "uniform-8x4-each": Form(_few(8, 4)),
+    "uniform-8x4-each": Form(ArtConfig.few_roles()),
     "contrast-4x8": Form(_few(4, 8, "mixed"), 150, 0.1, 0.3),
     "contrast-8x4-each": Form(_few(8, 4), 150, 0.1, 0.3),
 }
