@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-
 UNIFORM = 1e9  # a measure_epsilon beside which no degree counts
 
 

@@ -55,7 +55,7 @@ def test_errors_say_what_to_do(tmp_path, triangle):
     assert ".parquet, .npz, .csv" in done.output
     done = run("embed", triangle, "--out", tmp_path / "z.npz", "--model", "none")
     assert done.exit_code == 1
-    assert "graph, node" in done.output
+    assert "graph, graph-few-roles, node" in done.output
 
 
 def test_info(tmp_path):
