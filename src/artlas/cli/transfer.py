@@ -22,12 +22,14 @@ from artlas.studies.transfer import merge, read, transfer
 app = typer.Typer(help="Few-shot transfer to datasets never seen.", no_args_is_help=True)
 
 Root = Annotated[Path | None, typer.Option(help="Folder of the data.")]
-Runs = Annotated[Path, typer.Option(help="Folder of pretrained models and embeddings.")]
+Runs = Annotated[
+    Path, typer.Option(help="Folder of pretrained models and embeddings; quick/ in it if --quick.")
+]
 Targets = Annotated[str, typer.Option(help='Datasets, separated by commas, or "all".')]
 Seeds = Annotated[str, typer.Option(help="Seeds of pretraining, separated by commas.")]
 Shots = Annotated[str, typer.Option(help="Examples a class, separated by commas; all: 5 folds.")]
 Epochs = Annotated[int, typer.Option(min=1, help="Of pretraining.")]
-Out = Annotated[Path, typer.Option(help="JSON file of the results.")]
+Out = Annotated[Path, typer.Option(help="JSON file of the results; NAME-quick if --quick.")]
 Wl = Annotated[bool, typer.Option("--wl", help="GraKeL's WL kernel too, with the same heads.")]
 Only = Annotated[str, typer.Option(help='Variants and controls, separated by commas, or "all".')]
 Quick = Annotated[bool, typer.Option("--quick", help="One epoch, two small targets.")]
@@ -49,6 +51,7 @@ def graph(
     """Classify graphs of unseen datasets from a few examples: leave-one-dataset-out."""
     training = PretrainConfig(epochs=1 if quick else epochs)
     targets = "BZR,PROTEINS" if quick and targets == "all" else targets
+    runs, out = _places(runs, out, quick)
     _transfer("graph", root, runs, targets, seeds, shots, training, out, variants, wl)
 
 
@@ -70,7 +73,13 @@ def node(
     """Classify nodes of unseen networks from a few examples, by their ego-graphs."""
     training = PretrainConfig(epochs=1 if quick else epochs, plateau=plateau, patience=1)
     targets = "Cora" if quick and targets == "all" else targets
+    runs, out = _places(runs, out, quick)
     _transfer("node", root, runs, targets, seeds, shots, training, out, variants)
+
+
+def _places(runs: Path, out: Path, quick: bool) -> tuple[Path, Path]:
+    """A quick run keeps to itself: its models are not those of the tables."""
+    return (runs / "quick", out.with_stem(f"{out.stem}-quick")) if quick else (runs, out)
 
 
 def _transfer(

@@ -108,4 +108,8 @@ class Folds:
             same = model.config == config and PretrainConfig(**kept["training"]) == training
             if same and kept["sources"] == seen:
                 return model
+            raise ValueError(
+                f"{folder} holds a model that was made with other settings or graphs. To fix this, "
+                "pass another folder of runs (--runs), or delete it to train anew."
+            )
         return pretrain(sources, config, training, folder, resume=True, report=report)
