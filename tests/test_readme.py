@@ -17,7 +17,7 @@ def test_the_examples_run_in_their_order(tmp_path, monkeypatch):
     assert names["z"].shape == (1, 4 * 32)
     assert names["a"].couplings(0).shape == (16, 3, 32)
     assert names["model"].atlas.logits.grad is not None
-    assert names["vectors"].shape == (2, 32)
+    assert names["vectors"].shape == (2, 3)
     assert [len(names[n]) for n in ("molecules", "dataset", "women")] == [2, 8, 2]
     assert names["few_shot"].predict([names["nx"].star_graph(11)]) == ["star"]
     assert sorted(names["friends"].ids) == ["ann", "bob", "cid", "dan"]

@@ -166,19 +166,24 @@ class ART(nn.Module):
         return kernels.mixtures(*self._sides(structure), structure, **self._mixing())[2]
 
     @torch.no_grad()
-    def embed(self, graphs: Any, representation: str = "plus", budget: int = BUDGET) -> Tensor:
-        r"""One vector a graph: ``plus`` is z+, which goes past the paper (:mod:`artlas.plus`).
+    def embed(self, graphs: Any, representation: str | None = None, budget: int = BUDGET) -> Tensor:
+        r"""One vector a graph: by default the one that did best in our own measurements.
+
+        That is ``plus``, z+ by roles, which goes past the paper (:mod:`artlas.plus`), for graphs,
+        and ``plus-no-roles`` for ego-graphs (docs/transfer.md).
 
         ``paper`` is :math:`z = [q \,\|\, \mathrm{vec}\, H]`, [G, K + M d], ``coordinates`` its q
-        and ``features`` its vec H alone, with :math:`H = N T_{mix}^\top X`; ``plus-no-roles`` is
-        what z+ is without the model.
+        and ``features`` its vec H alone, with :math:`H = N T_{mix}^\top X`; ``plus-no-roles``
+        needs no model.
 
         Graphs are anything that :class:`Graphs` accepts; they are worked on in batches whose
         working memory stays near ``budget`` bytes, and the bits do not depend on it. The result is
         where the model is; ``numpy.asarray`` takes it from a CPU without a copy.
         """
+        graphs = graphs if isinstance(graphs, EgoGraphs) else as_graphs(graphs)
+        if representation is None:
+            representation = "plus-no-roles" if isinstance(graphs, EgoGraphs) else "plus"
         if representation == "plus-no-roles":  # the only one that needs no coupling
-            graphs = graphs if isinstance(graphs, EgoGraphs) else as_graphs(graphs)
             return torch.cat([plus.embed(part) for part in self.cut(graphs, budget)])
         return self.describe(graphs, representation, budget)[0]
 
@@ -197,7 +202,7 @@ class ART(nn.Module):
         self,
         graph: Any,
         centres: Any = None,
-        representation: str = "plus",
+        representation: str | None = None,
         config: PprConfig | None = None,
     ) -> Tensor:
         """One vector for each of some nodes of a network, by its ego-graph; all nodes by default.
