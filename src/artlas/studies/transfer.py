@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -150,8 +151,9 @@ def record(
     }
 
 
+@cache
 def commit() -> str:
-    """The commit of the code that is running, or ``unknown`` outside a repository."""
+    """The commit of the code when it was first asked for, or ``unknown`` outside a repository."""
     words = ["git", "rev-parse", "--short=10", "HEAD"]
     done = subprocess.run(words, cwd=Path(__file__).parent, capture_output=True, text=True)
     return done.stdout.strip() or "unknown"
