@@ -154,6 +154,14 @@ def fingerprint(graphs: Graphs | EgoGraphs) -> str:
     return found.hexdigest()
 
 
+def gather(sources: Sources, members: list[Member]) -> Graphs:
+    """The graphs of a batch, source by source."""
+    chosen: dict[str, list[int]] = {}
+    for name, number in members:
+        chosen.setdefault(name, []).append(number)
+    return Graphs.concat([sources[name][chosen[name]] for name in sources if name in chosen])
+
+
 class _Run:
     def __init__(
         self, sources: dict[str, Graphs | EgoGraphs], config: ArtConfig, training: PretrainConfig,
@@ -248,7 +256,7 @@ class _Run:
         bases, tau = self.config.bases, self.config.coverage_temperature
         if not members:
             return None, torch.zeros(bases + 7, dtype=torch.float64)
-        structure = self.model.structure(self._batch(members))
+        structure = self.model.structure(gather(self.sources, members))
         energies, residuals = self.model.pairs(structure)
         loss = coverage(energies, tau)
         with torch.no_grad():
@@ -265,12 +273,6 @@ class _Run:
             count = torch.tensor(float(len(e)), dtype=torch.float64)
             seen = torch.cat([torch.stack([count, *sums]), shares.sum(0)])
         return loss.sum() / whole, seen
-
-    def _batch(self, members: list[Member]) -> Graphs:
-        chosen: dict[str, list[int]] = {}
-        for name, number in members:
-            chosen.setdefault(name, []).append(number)
-        return Graphs.concat([self.sources[n][chosen[n]] for n in self.sources if n in chosen])
 
     def _count(self, seen: Tensor, seconds: float) -> None:
         graphs, covered, lowest, gain, effective, residual, violation, *shares = seen.tolist()

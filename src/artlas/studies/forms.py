@@ -23,7 +23,7 @@ from artlas.datasets.registry import find
 from artlas.energy import coverage
 from artlas.graphs import Graphs
 from artlas.model import ART
-from artlas.pretrain import TrainingError
+from artlas.pretrain import TrainingError, gather
 from artlas.sampling import BalancedSampler
 from artlas.studies.contrast import (
     Contrast,
@@ -84,10 +84,7 @@ def train_form(
     optimiser = torch.optim.Adam(weights, lr=1e-3)
     batches = itertools.chain.from_iterable(map(sampler.epoch, itertools.count(1)))
     for step, members in enumerate(itertools.islice(batches, form.steps)):
-        chosen: dict[str, list[int]] = {}
-        for name, number in members:
-            chosen.setdefault(name, []).append(number)
-        graphs = Graphs.concat([sources[name][chosen[name]] for name in sources if name in chosen])
+        graphs = gather(sources, members)
         energies = model.pairs(model.structure(graphs))[0]
         loss = coverage(energies, form.config.coverage_temperature).mean()
         small = torch.nonzero(graphs.sizes <= PADDED)[:, 0].tolist()
