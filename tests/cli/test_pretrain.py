@@ -1,8 +1,6 @@
-"""``artlas pretrain`` and ``artlas transfer``: small runs, continued, refused, and reported."""
+"""``artlas pretrain``: small runs, continued and refused."""
 
 from __future__ import annotations
-
-import json
 
 import pytest
 from tiny_datasets import TINY, write_raw
@@ -11,7 +9,6 @@ from typer.testing import CliRunner
 import artlas
 from artlas.cli import app
 from artlas.datasets import REGISTRY
-from artlas.studies import folds
 
 
 def run(*arguments):
@@ -44,23 +41,3 @@ def test_what_cannot_be_trained_is_said(tiny):
     assert "there is no dataset 'Nope'" in done.output
     done = run("pretrain", "--sources", "TINY", "--out", tiny / "m", "--preset", "best")
     assert done.exit_code == 2
-
-
-def test_a_failed_target_is_reported_and_the_others_go_on(monkeypatch, raw, tmp_path):
-    monkeypatch.setattr(folds, "sources_of", lambda level: ["BZR", "IMDB-BINARY"])
-    for name in ("BZR", "IMDB-BINARY"):
-        root = raw(name)
-    out = tmp_path / "results.json"
-    done = run("transfer", "graph", "--root", root, "--runs", tmp_path / "runs", "--quick",
-               "--targets", "Cora,BZR", "--out", out)  # fmt: skip
-    assert done.exit_code == 1
-    assert "Cora failed: Cora is no graph-level dataset" in done.output
-    records = json.loads(out.read_text())
-    assert {record["target"] for record in records} == {"BZR"}
-    assert "| paper | 62.36 | 62.36 |" in done.output
-    assert "control sum" in done.output
-
-
-def test_numbers_are_checked():
-    assert run("transfer", "graph", "--shots", "5,few").exit_code == 2
-    assert run("transfer", "graph", "--seeds", "x").exit_code == 2

@@ -47,10 +47,12 @@ def test_a_quick_run_writes_beside_the_real_one(run, tmp_path):
 def test_a_failed_target_is_named_and_the_others_are_done(run, tmp_path):
     done = run("--targets", "Cora,BZR", "--variants", "sum")
     assert done.exit_code == 1
-    assert "Cora failed" in done.output
+    assert "Cora failed: Cora is no graph-level dataset" in done.output
+    assert "| paper | 62.36 | 62.36 |" in done.output
     records = json.loads((tmp_path / "t-quick.json").read_text())
     assert {r["target"] for r in records} == {"BZR"}
 
 
 def test_numbers_that_are_none(run):
-    assert "numbers separated by commas" in run("--shots", "five").output
+    assert run("--shots", "5,few").exit_code == 2
+    assert run("--seeds", "x").exit_code == 2
