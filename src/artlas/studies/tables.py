@@ -83,6 +83,7 @@ def averaged(targets: Sequence[str]) -> list[str]:
 
 PAIRS: list[tuple[Row, Row]] = [
     (("art", "plus"), ("art", "paper")),
+    (("art", "plus"), ("art", "released")),
     (("art", "plus"), ("control", "plus-no-roles")),
     (("art", "plus"), ("art", "plus-untrained")),
     (("art", "plus"), ("control", "plus-independent")),
