@@ -12,11 +12,13 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from numbers import Number
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from artlas import kernels
 
 _CHANGES = {
     "one_way": "one-way edges completed",
@@ -292,8 +294,6 @@ def canonical(
     What had to be changed is counted in ``changes``; where edges are ``undirected`` by nature, one
     that is listed in one direction is no change.
     """
-    from scipy.sparse import coo_array
-
     total, stored = sum(sizes), sum(part.shape[1] for part in edges)
     check_total(total)
     ends = np.empty((2, stored), dtype=np.int32)
@@ -303,25 +303,39 @@ def canonical(
         span[:] = part
         span += node
         node, entry = node + n, entry + part.shape[1]
-    if (loops := ends[0] == ends[1]).any():
-        ends = ends[:, ~loops]
-        changes["loops"] += stored - ends.shape[1]
+    native = kernels.native_data()
+    found = _rows_slowly(ends, total) if native is None else native.rows(ends, total)
+    changes["loops"] += found.loops
+    changes["duplicates"] += found.duplicates
+    if not undirected:
+        changes["one_way"] += found.one_way
+    row_ptr, col = torch.from_numpy(found.row_ptr), torch.from_numpy(found.col)
+    return torch.from_numpy(pointer(sizes)), row_ptr, col
+
+
+class _Rows(NamedTuple):
+    """What the compiled ``rows`` gives."""
+
+    row_ptr: Any
+    col: Any
+    loops: int
+    duplicates: int
+    one_way: int
+
+
+def _rows_slowly(ends: Any, nodes: int) -> _Rows:
+    from scipy.sparse import coo_array
+
+    stored = ends.shape[1]
+    ends = ends[:, ends[0] != ends[1]]
+    loops = stored - ends.shape[1]
     # Boolean, because SciPy sums duplicates, and a small integer would wrap around to zero.
     ones = np.ones(ends.shape[1], dtype=bool)
-    a = coo_array((ones, (ends[0], ends[1])), shape=(total, total)).tocsr()
-    changes["duplicates"] += ends.shape[1] - a.nnz
-    del ends, ones, loops
-    reverse = a.T.tocsr()
-    same = np.array_equal(a.indptr, reverse.indptr) and np.array_equal(a.indices, reverse.indices)
-    if not same:
-        # |A or A^T| - |A| = |A| - |A and A^T|: the entries whose reverse is absent.
-        either = a.maximum(reverse)
-        if not undirected:
-            changes["one_way"] += either.nnz - a.nnz
-        a = either
-    row_ptr = torch.from_numpy(a.indptr.astype(np.int64))
-    col = torch.from_numpy(a.indices.astype(np.int32, copy=False))
-    return torch.from_numpy(pointer(sizes)), row_ptr, col
+    a = coo_array((ones, (ends[0], ends[1])), shape=(nodes, nodes)).tocsr()
+    # |A or A^T| - |A| = |A| - |A and A^T|: the entries whose reverse is absent.
+    either = a.maximum(a.T.tocsr())
+    row_ptr, col = either.indptr.astype(np.int64), either.indices.astype(np.int32, copy=False)
+    return _Rows(row_ptr, col, loops, ends.shape[1] - a.nnz, either.nnz - a.nnz)
 
 
 def describe_changes(changes: Counter[str]) -> str:

@@ -211,3 +211,33 @@ print(most - base)
     )
     assert told == "0"
     assert torch.get_num_threads() == before
+
+
+@needs_native
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("shape", ["one large", "many small"])
+def test_ctrl_c_ends_a_long_call_between_two_pairs(threads, shape):
+    """The signal comes when some pairs were aligned; the call ends before all of them were."""
+    told = python(
+        SETUP
+        + f"""
+import os, signal, threading, time
+from artlas import kernels
+torch.set_num_threads({threads})
+one = graph(20_000, 6) if {shape == "one large"} else graph(500, 6)
+graphs = artlas.Graphs.from_edges([one] * ({1 if shape == "one large" else 40}))
+model = artlas.ART(artlas.ArtConfig(bases=2000))  # minutes, if nothing ended it
+model.structure(graphs)
+def press():
+    while kernels.done() == 0:
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=press, daemon=True).start()
+try:
+    model.align(graphs)
+    print("ran to its end")
+except KeyboardInterrupt:
+    print("ended early" if 0 < kernels.done() < 2000 * graphs.num_nodes else "miscounted")
+"""
+    )
+    assert told == "ended early"

@@ -82,6 +82,11 @@ def native_data() -> ModuleType | None:
     return _loader if _choice == "native" else None
 
 
+def done() -> int | None:
+    """Nodes times bases aligned so far, for a progress bar; None where nothing counts them."""
+    return None if _native is None or _choice != "native" else _native.done()
+
+
 def state_of(tensors: Iterable[Tensor]) -> tuple[tuple[int, int], ...]:
     """What changes when any of the tensors is replaced, moved or written to."""
     return tuple((t.data_ptr(), t._version) for t in tensors)

@@ -154,6 +154,17 @@ NB_MODULE(_art, m) {
     current_isa = wanted;
   });
   m.def("padded_roles", &Batch::padded);
+  m.def("done", [] { return watch.done(); });
+  watch.interrupted = [] {
+    nb::gil_scoped_acquire acquire;
+    return PyErr_CheckSignals() != 0;
+  };
+  nb::register_exception_translator([](const std::exception_ptr& error, void*) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const Interrupted&) {  // Python's own error is set already
+    }
+  });
 
   // Tensors made here may be alive when the interpreter ends: no leak, and nothing to print.
   nb::set_leak_warnings(false);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -23,6 +24,30 @@ constexpr float ABSORB = 25.0f;
 constexpr float FAINT = 8.7e-27f;
 constexpr float DEFICIT_FLOOR = 1e-8f;
 constexpr float PAD_POTENTIAL = -1e30f;
+
+// How far the calls of this process are, and whether the one that runs should end early.
+class Watch {
+ public:
+  bool (*interrupted)() = nullptr;  // whether the user wants it to end
+
+  // nodes times bases that were aligned since the process began
+  int64_t done() const { return done_.load(std::memory_order_relaxed); }
+  void count(int64_t nodes) { done_.fetch_add(nodes, std::memory_order_relaxed); }
+
+  // Asks now and then; only the thread that made the call may.
+  void ask(std::atomic<bool>& stopped) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!interrupted || now - asked_ < std::chrono::milliseconds(50)) return;
+    asked_ = now;
+    if (interrupted()) stopped = true;
+  }
+
+ private:
+  std::atomic<int64_t> done_{0};
+  static thread_local inline std::chrono::steady_clock::time_point asked_;
+};
+inline Watch watch;
+struct Interrupted {};
 
 const Ops* select_ops(int64_t padded_roles);
 const EncoderOps* select_encoder_ops();

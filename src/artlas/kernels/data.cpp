@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "ppr.hpp"
+#include "rows.hpp"
 #include "table.hpp"
 
 namespace nb = nanobind;
@@ -108,6 +109,19 @@ NB_MODULE(_data, m) {
         return w.pusher.run(centres.data(), int64_t(centres.shape(0)),
                             {restart, most_pushes, most_nodes, lazy}, threads);
       });
+
+  nb::class_<Rows>(m, "Rows")
+      .def_prop_ro("row_ptr", vector_of<Rows, &Rows::row_ptr>)
+      .def_prop_ro("col", vector_of<Rows, &Rows::col>)
+      .def_ro("loops", &Rows::loops)
+      .def_ro("duplicates", &Rows::duplicates)
+      .def_ro("one_way", &Rows::one_way);
+  m.def("rows", [](Matrix<const int32_t> ends, int64_t nodes, int threads) {
+    check(ends.shape(0) == 2, "ends must be [2, edges]");
+    const int64_t edges = int64_t(ends.shape(1));
+    nb::gil_scoped_release release;
+    return make_rows(ends.data(), ends.data() + edges, edges, nodes, threads);
+  });
 
   nb::class_<Induced>(m, "Induced")
       .def_prop_ro("row_ptr", vector_of<Induced, &Induced::row_ptr>)

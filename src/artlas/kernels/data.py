@@ -19,6 +19,11 @@ def text_table(data: NDArray[np.uint8], columns: int | None, skip: int) -> Any:
     return _data.Text(data, columns or 0, skip, torch.get_num_threads())
 
 
+def rows(ends: NDArray[np.int32], nodes: int) -> Any:
+    """row_ptr and col of the edges [2, E] as an undirected graph; how many were loops and such."""
+    return _data.rows(ends, nodes, torch.get_num_threads())
+
+
 def induce(
     row_ptr: NDArray[np.int64],
     col: NDArray[np.int32],

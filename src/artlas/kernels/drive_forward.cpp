@@ -85,7 +85,8 @@ void write_mixture(Solver& solver, const Batch& b, const Mixing& mix, const MixS
 }
 
 void one_graph(Solver& solver, const Batch& b, const Energies& out, const Mixing* mix,
-               const MixSpace* scratch, int64_t g, int rank) {
+               const MixSpace* scratch, int64_t g, int rank, bool caller,
+               std::atomic<bool>& stopped) {
   solver.open(g);
   const bool online = mix && mix->top >= b.bases;
   OnlineMixture weights(mix ? mix->temperature : 1.0f);
@@ -108,6 +109,10 @@ void one_graph(Solver& solver, const Batch& b, const Energies& out, const Mixing
       const auto [old_weight, weight] = weights.add(energy[k]);
       blend(old_weight, weight);
     }
+    if (rank == 0) watch.count(b.size(g));
+    if (caller) watch.ask(stopped);
+    solver.team.wait();
+    if (stopped) return;
   }
   if (!mix) return;
   if (!online) {  // the best bases are known only now: their couplings are made once more
@@ -138,6 +143,7 @@ int64_t run(const Batch& b, const Energies& out, const Mixing* mix) {
   }
   const int64_t cols = mix ? feature_columns(b, *mix) : 0;
   std::atomic<int64_t> sweeps{0};
+  std::atomic<bool> stopped{false};
   auto with_mix = [&](int64_t rows, int64_t chunks, int parts) {
     return mix ? MixSpace(rows, chunks, b.mp, cols, parts) : MixSpace(0, 0, 0, 0, 0);
   };
@@ -147,10 +153,12 @@ int64_t run(const Batch& b, const Energies& out, const Mixing* mix) {
     Team::run(threads, [&](Team& team, int rank) {
       Solver solver(b, space, team, rank);
       for (const int64_t g : order)
-        if (b.size(g) >= TEAM_ROWS) one_graph(solver, b, out, mix, &scratch, g, rank);
+        if (b.size(g) >= TEAM_ROWS && !stopped)
+          one_graph(solver, b, out, mix, &scratch, g, rank, rank == 0, stopped);
       if (rank == 0) sweeps += solver.sweeps;
     });
   }
+  if (stopped) throw Interrupted();
   if (large == b.graphs) return sweeps;
   std::vector<Space> spaces;
   std::vector<MixSpace> scratches;
@@ -162,13 +170,14 @@ int64_t run(const Batch& b, const Energies& out, const Mixing* mix) {
   Team::run(threads, [&](Team&, int rank) {
     Team alone(1);
     Solver solver(b, spaces[rank], alone, 0);
-    for (size_t i; (i = next.fetch_add(1)) < order.size();) {
+    for (size_t i; !stopped && (i = next.fetch_add(1)) < order.size();) {
       const int64_t g = order[i];
       if (threads > 1 && b.size(g) >= TEAM_ROWS) continue;
-      one_graph(solver, b, out, mix, &scratches[rank], g, 0);
+      one_graph(solver, b, out, mix, &scratches[rank], g, 0, rank == 0, stopped);
     }
     sweeps += solver.sweeps;
   });
+  if (stopped) throw Interrupted();
   return sweeps;
 }
 

@@ -20,6 +20,11 @@ def isa() -> str:
     return _art.isa()
 
 
+def done() -> int:
+    """Nodes times bases that were aligned since the process began, by a call that runs too."""
+    return _art.done()
+
+
 class _Energies(torch.autograd.Function):
     """Exact gradients of the unrolled iterations, from the scalings kept of every iteration."""
 
