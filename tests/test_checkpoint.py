@@ -73,9 +73,12 @@ def test_shipped_models_load_and_are_what_their_cards_say(name):
     folder = checkpoint.SHIPPED / name
     model = artlas.load(name)
     digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
-    card = (folder / "CARD.md").read_text()
-    assert digest in card
-    assert f"{sum(p.numel() for p in model.parameters()):,} numbers" in card
+    card = checkpoint.card(name)
+    assert card["weights"]["sha256"] == digest
+    assert card["weights"]["numbers"] == sum(p.numel() for p in model.parameters())
+    settings = json.loads((folder / "config.json").read_text())
+    assert card["data"]["sources"] == {k: v["graphs"] for k, v in settings["sources"].items()}
+    assert {"title", "settings", "commit", "loss", "largest_residual", "limits"} <= set(card)
     presets = {"graph-few-roles": artlas.ArtConfig.few_roles()}
     assert model.config == presets.get(name, artlas.ArtConfig())
     assert (folder / "model.safetensors").stat().st_size < 300_000

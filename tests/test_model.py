@@ -157,6 +157,18 @@ def test_any_graph_in_three_lines():
     assert model.embed([(3, [[0, 1, 1, 2], [1, 0, 2, 1]])], "coordinates").shape == (1, 16)
 
 
+def test_files_are_graphs_too(tmp_path):
+    model, files = artlas.ART(), [tmp_path / "a.tsv", tmp_path / "b.tsv"]
+    files[0].write_text("0 1\n1 2\n")
+    files[1].write_text("0 1\n1 2\n2 0\n2 3\n")
+    path, tail = (2 + 1, [[0, 1], [1, 2]]), (4, [[0, 1, 2, 2], [1, 2, 0, 3]])
+    with pytest.warns(artlas.GraphCleaningWarning):
+        wanted = model.embed(artlas.Graphs.from_edges([path, tail]))
+    assert torch.equal(model.embed(files), wanted)
+    assert torch.equal(model.embed(str(files[1])), wanted[1:])
+    assert torch.equal(model.align(files[0]).energies, model.align(files).energies[:1])
+
+
 def test_wrong_requests_are_named(graphs):
     model = ART()
     with pytest.raises(ValueError, match=r"Unknown representation 'best'\. Choose one of paper"):

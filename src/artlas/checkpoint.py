@@ -63,6 +63,12 @@ def folder_of(which: Any) -> Path:
     return SHIPPED / str(which) if str(which) in names() else Path(which)
 
 
+def card(which: Any) -> dict[str, Any] | None:
+    """What should be known of a shipped model: data, settings, loss, limits; None for others."""
+    path = SHIPPED / f"{which}.json"
+    return read_json(path) if str(which) in names() and path.is_file() else None
+
+
 def weights_hash(model: ART) -> str:
     """A hash of all weights, by name."""
     found = hashlib.sha256()

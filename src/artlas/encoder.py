@@ -29,8 +29,9 @@ class GINLayer(nn.Module):
         self.outer = nn.Linear(width, width)
         self.norm = nn.LayerNorm(width)
 
-    def forward(self, h: Tensor, structure: Structure) -> Tensor:
-        gathered = (1 + self.epsilon) * h + kernels.neighbour_sum(h, structure)
+    def forward(self, h: Tensor, summed: Tensor) -> Tensor:
+        """The next h, from h and its sum over neighbours."""
+        gathered = (1 + self.epsilon) * h + summed
         return self.norm(h + self.outer(torch.relu(self.inner(gathered))))
 
 
@@ -46,7 +47,7 @@ class Encoder(nn.Module):
     def forward(self, structure: Structure) -> Tensor:
         h = torch.relu(self.lift(self.inputs(structure).unsqueeze(1)))
         for layer in self.layers:
-            h = layer(h, structure)
+            h = layer(h, kernels.neighbour_sum(h, structure))
         return h
 
     def project(self, structure: Structure, projection: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import itertools
 import operator
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -323,14 +324,25 @@ def _is_graphs(obj: Any) -> bool:
     return isinstance(obj, Graphs)
 
 
+def _is_path(obj: Any) -> bool:
+    return isinstance(obj, (str, os.PathLike))
+
+
 def as_graphs(obj: Any, x: Any = None, y: Any = None, strict: bool = False) -> Graphs:
-    """Turn whatever holds graphs into :class:`Graphs`; x and y replace those that obj carries."""
+    """Turn whatever holds graphs into :class:`Graphs`; x and y replace those that obj carries.
+
+    A path is read by :func:`artlas.read`.
+    """
     if isinstance(obj, Graphs):
         graphs = obj
+    elif _is_path(obj):
+        from artlas.formats.api import read
+
+        graphs = read(obj, strict=strict, verbose=False)
     else:
         accepted = (
             "Graphs, a (num_nodes, edge_index) pair, a NetworkX graph, a SciPy sparse matrix, a "
-            "square array, a PyTorch Geometric Data or Batch, or a list of them"
+            "square array, a PyTorch Geometric Data or Batch, the path of a file, or a list of them"
         )
         obj = list(obj) if isinstance(obj, Iterator) else obj
         kinds = {
@@ -338,14 +350,14 @@ def as_graphs(obj: Any, x: Any = None, y: Any = None, strict: bool = False) -> G
             Graphs.from_scipy: is_matrix,
             Graphs.from_edges: is_pair,
         }
-        tests = [*kinds.values(), is_data, _is_graphs]
+        tests = [*kinds.values(), is_data, _is_graphs, _is_path]
         items = items_of(obj, lambda i: any(is_a(i) for is_a in tests), accepted)
-        if any(map(_is_graphs, items)):
+        if any(_is_graphs(item) or _is_path(item) for item in items):
             made = [as_graphs(item, strict=strict) for item in items]
             return as_graphs(Graphs.concat(made), x, y, strict)
-        for read, is_a in kinds.items():
+        for build, is_a in kinds.items():
             if is_a(items[0]):
-                return read(items, x, y, strict)
+                return build(items, x, y, strict)
         graphs = Graphs.from_pyg(items, strict)
     graphs = graphs if x is None else graphs.with_features(x)
     return graphs if y is None else graphs.with_labels(y)

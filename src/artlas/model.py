@@ -176,9 +176,9 @@ class ART(nn.Module):
         and ``features`` its vec H alone, with :math:`H = N T_{mix}^\top X`; ``plus-no-roles``
         needs no model.
 
-        Graphs are anything that :class:`Graphs` accepts; they are worked on in batches whose
-        working memory stays near ``budget`` bytes, and the bits do not depend on it. The result is
-        where the model is; ``numpy.asarray`` takes it from a CPU without a copy.
+        Graphs are anything that :class:`Graphs` or :func:`artlas.read` accepts; they are worked on
+        in batches whose working memory stays near ``budget`` bytes, and the bits do not depend on
+        it. The result is where the model is; ``numpy.asarray`` takes it from a CPU without a copy.
         """
         graphs = graphs if isinstance(graphs, EgoGraphs) else as_graphs(graphs)
         if representation is None:

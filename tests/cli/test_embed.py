@@ -63,7 +63,7 @@ def test_info(tmp_path):
     assert done.exit_code == 0
     assert "52,034 weights" in done.output
     assert "Cora: 1895 graphs" in done.output
-    assert "Known limits" in done.output
+    assert "limits: " in done.output
     artlas.checkpoint.save(artlas.ART(artlas.ArtConfig(bases=2)), tmp_path / "own")
     assert "bases: 2" in run("info", tmp_path / "own").output
     assert run("info", tmp_path).exit_code == 1

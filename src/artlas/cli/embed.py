@@ -120,6 +120,9 @@ def info(
         for name, value in values.items():
             shown = value["graphs"] if title == "sources" else value
             console.print(f"  {name}: {shown}{' graphs' if title == 'sources' else ''}")
-    card = folder / "CARD.md"
-    if card.exists():
-        console.print("\n" + card.read_text(), markup=False)
+    if (card := checkpoint.card(model)) is not None:
+        console.print("\ncard:")
+        for name, value in card.items():
+            parts = value.items() if isinstance(value, dict) else [("", value)]
+            lines = value if isinstance(value, list) else [f"{k} {v}".strip() for k, v in parts]
+            console.print(f"  {name}: " + "\n    ".join(lines), markup=False)
