@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -29,12 +30,14 @@ class Alignment:
     """How G graphs lie against the K bases of an atlas.
 
     energies, residuals: [G, K]; a residual is the largest marginal error of a pair's coupling.
+    refined: the couplings of every graph, [K, N_g, M], where they are not the model's own.
     """
 
     energies: Tensor
     residuals: Tensor
     graphs: Graphs | EgoGraphs
     model: ART
+    refined: list[Tensor] | None = None
 
     @property
     def coordinates(self) -> Tensor:
@@ -64,11 +67,21 @@ class Alignment:
 
     def couplings(self, g: int) -> Tensor:
         """The couplings of graph g with every base, made when asked for, [K, N_g, M]."""
-        return self.model.couplings(self._one(g))
+        graph = self._one(g)
+        return self.model.couplings(graph) if self.refined is None else self.refined[g]
+
+    def mixture(self, g: int) -> Tensor:
+        r"""The mixed coupling :math:`T_{mix} = \sum_k w_k T_k` of graph g, [N_g, M]."""
+        if self.refined is None:
+            return self.model.mixtures(self._one(g))
+        kept = self.responsibilities[g]
+        if (top := self.model.config.top_k) is not None:
+            kept = torch.where(kept >= kept.topk(top).values[-1], kept, 0)
+        return torch.einsum("k,knm->nm", kept / kept.sum(), self.couplings(g))
 
     def roles(self, g: int) -> Tensor:
         """The role distribution of every node of graph g under the mixed coupling, [N_g, M]."""
-        mixed = self.model.mixtures(self._one(g))
+        mixed = self.mixture(g)
         return mixed / mixed.sum(1, keepdim=True)
 
     def _one(self, g: int) -> Graphs:
@@ -137,15 +150,39 @@ class ART(nn.Module):
         return coverage(self.energies(graphs), self.config.coverage_temperature).mean()
 
     @torch.no_grad()
-    def align(self, graphs: Any) -> Alignment:
-        """Energies and residuals, with couplings on demand; no gradients."""
+    def align(self, graphs: Any, refine: int = 0) -> Alignment:
+        """Energies and residuals, with couplings on demand; no gradients.
+
+        With ``refine``, every coupling is improved by so many steps of the iterative solver
+        (:mod:`artlas.gw`), and all are kept: no energy is higher than without.
+        """
         graphs = graphs if isinstance(graphs, EgoGraphs) else as_graphs(graphs)
+        if refine:
+            return self._refined(graphs, refine)
         energies, residuals = [], []
         for structure in map(self.structure, _parts(graphs)):
             found = self.pairs(structure)
             energies.append(found[0])
             residuals.append(found[1])
         return Alignment(torch.cat(energies), torch.cat(residuals), graphs, self)
+
+    def _refined(self, graphs: Graphs | EgoGraphs, steps: int) -> Alignment:
+        from artlas import gw
+
+        weight, energies, couplings, residuals = self.node_projection.weight, [], [], []
+        for part in _parts(graphs):
+            found = gw.refine(self, part, steps)
+            energies.append(torch.from_numpy(found.energies))
+            couplings += [torch.from_numpy(made).to(weight) for made in found.couplings]
+            measures = degree_measure(part, self.config.measure_epsilon)
+            for made, mu in zip(found.couplings, measures.split(part.sizes.tolist()), strict=True):
+                rows = np.abs(made.sum(2) - mu.numpy()).max(1)
+                columns = np.abs(made.sum(1) - 1 / self.config.roles).max(1)
+                residuals.append(torch.from_numpy(np.maximum(rows, columns)))
+        return Alignment(
+            torch.cat(energies).to(weight), torch.stack(residuals).to(weight), graphs, self,
+            couplings,
+        )  # fmt: skip
 
     @torch.no_grad()
     def couplings(self, graph: Any) -> Tensor:

@@ -82,6 +82,16 @@ def native_data() -> ModuleType | None:
     return _loader if _choice == "native" else None
 
 
+def native_gw() -> ModuleType:
+    """The compiled solver of Gromov-Wasserstein problems, which has no twin."""
+    if _native is None:
+        raise RuntimeError(
+            "The iterative solver is compiled code, and this install has none. Reinstall artlas "
+            "where a C++ compiler (g++ or clang++) is found."
+        )
+    return _native
+
+
 def done() -> int | None:
     """Nodes times bases aligned so far, for a progress bar; None where nothing counts them."""
     return None if _native is None or _choice != "native" else _native.done()

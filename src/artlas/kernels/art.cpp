@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "drive_gw.hpp"
 #include "drivers.hpp"
 
 namespace nb = nanobind;
@@ -51,18 +52,28 @@ const Ops* select_ops(int64_t padded_roles) {
   return ops;
 }
 
-const EncoderOps* select_encoder_ops() {
+template <typename Table>
+const Table* select(const Table* (*base)(), [[maybe_unused]] const Table* (*avx2)(),
+                    [[maybe_unused]] const Table* (*avx512)()) {
   switch (current_isa) {
 #if defined(ARTLAS_X86)
     case Isa::avx512:
-      return isa_avx512::encoder_ops();
+      return avx512();
     case Isa::avx2:
-      return isa_avx2::encoder_ops();
+      return avx2();
 #endif
     default:
-      return isa_base::encoder_ops();
+      return base();
   }
 }
+
+#if defined(ARTLAS_X86)
+#define ARTLAS_SELECT(table) select(isa_base::table, isa_avx2::table, isa_avx512::table)
+#else
+#define ARTLAS_SELECT(table) isa_base::table()
+#endif
+const EncoderOps* select_encoder_ops() { return ARTLAS_SELECT(encoder_ops); }
+const GwOps* select_gw_ops() { return ARTLAS_SELECT(gw_ops); }
 
 namespace {
 
@@ -74,6 +85,8 @@ template <int Dims>
 using Out = Array<float, Dims>;
 using Ids = Array<const int64_t, 1>;
 using Cols = Array<const int32_t, 1>;
+template <int Dims>
+using Doubles = Array<const double, Dims>;
 
 struct Structure {
   Ids node_ptr, row_ptr;
@@ -242,6 +255,40 @@ NB_MODULE(_art, m) {
         make_batch(p.structure, q, roles, relations, p.scale, p.clamp, p.steps, p.threads);
     check(b.graphs == 1, "couplings are made one graph at a time");
     run_couplings(b, out.data());
+  });
+
+  m.def("gw", [](Ids row_ptr, Cols col, Doubles<1> mu, Doubles<3> relations, Doubles<2> nu,
+                 Ids first, Ids count, Ids relation, Ids offset, Array<double, 1> couplings,
+                 int64_t mirror_steps, int64_t sinkhorn, double epsilon, int64_t exact_steps,
+                 double mass, double mirror_mass, int threads, Array<double, 2> stats) {
+    constexpr int64_t COLUMNS = 8;
+    const int64_t m = int64_t(relations.shape(1)), problems = int64_t(first.shape(0));
+    check(int64_t(relations.shape(2)) == m && nu.shape(0) == relations.shape(0) &&
+              int64_t(nu.shape(1)) == m,
+          "relations must be [K, M, M] and their measures [K, M]");
+    check(int64_t(stats.shape(0)) == problems && stats.shape(1) == COLUMNS,
+          "stats must be [problems, 8]");
+    nb::gil_scoped_release release;
+    const GwBatch batch{row_ptr.data(), col.data(), mu.data(), relations.data(), nu.data(), m};
+    std::vector<GwProblem> all;
+    for (int64_t i = 0; i < problems; ++i)
+      all.push_back({first.data()[i], count.data()[i], relation.data()[i],
+                     couplings.data() + offset.data()[i]});
+    std::vector<GwResult> found(all.size());
+    run_gw(batch, {mirror_steps, sinkhorn, epsilon, exact_steps, mass, mirror_mass}, all,
+           found.data(), threads);
+    for (int64_t i = 0; i < problems; ++i) {
+      const GwResult& r = found[size_t(i)];
+      const double row[COLUMNS] = {r.before,
+                                   r.after,
+                                   r.gap,
+                                   r.moved,
+                                   double(r.mirror_steps),
+                                   double(r.sinkhorn),
+                                   double(r.exact_steps),
+                                   double(r.swaps)};
+      std::copy_n(row, COLUMNS, stats.data() + COLUMNS * i);
+    }
   });
 
   m.def(

@@ -20,6 +20,11 @@ def isa() -> str:
     return _art.isa()
 
 
+def gw(*arguments: Any) -> None:
+    """See artlas.gw: solves problems in place of their starting couplings."""
+    _art.gw(*arguments)
+
+
 def done() -> int:
     """Nodes times bases that were aligned since the process began, by a call that runs too."""
     return _art.done()

@@ -1,6 +1,7 @@
 // Compiled once per instruction set (see CMakeLists.txt): the tables the driver calls through.
 #include "backward.hpp"
 #include "encoder.hpp"
+#include "gw.hpp"
 
 namespace artlas::ARTLAS_ISA {
 
@@ -51,6 +52,12 @@ const Ops* ops(int64_t padded_roles) {
 
 const EncoderOps* encoder_ops() {
   static constexpr EncoderOps ops = {Encoder::layer, Encoder::neighbour_sum};
+  return &ops;
+}
+
+const GwOps* gw_ops() {
+  using R = Relational;
+  static constexpr GwOps ops = {R::gradient, R::dot, R::transport, R::mirror, R::round, R::trade};
   return &ops;
 }
 

@@ -123,11 +123,42 @@ struct EncoderOps {
                         float* out);
 };
 
+// A graph, a dense relation, and the measures of both, in double precision.
+struct GwView {
+  int64_t n, m, stride, first;  // stride: of rows over roles, at least m
+  const int64_t* row_ptr;
+  const int32_t* col;
+  const double* mu;        // [n]
+  const double* relation;  // [m, stride]
+  const double* nu;        // [m]
+};
+
+struct TransportSpace {  // scratch of one problem; price is kept between its steps
+  double *price, *excess, *distance, *scale;  // [stride]
+  double* row_scale;                          // [n]
+  int64_t *from, *via, *count;                // [stride]
+  uint8_t* closed;                            // [stride]
+  uint8_t* listed;                            // [n, stride]
+  int32_t* members;                           // [m, n]
+};
+
+struct GwOps {
+  void (*gradient)(const GwView&, const double* x, double* row, double* out);
+  double (*dot)(const double* x, const double* y, int64_t count);
+  void (*transport)(const GwView&, const double* cost, const TransportSpace&, double* x);
+  int64_t (*mirror)(const GwView&, const double* at, const double* gradient, double epsilon,
+                    int64_t most, const TransportSpace&, double* x);
+  void (*round)(const GwView&, const TransportSpace&, double* x);
+  void (*trade)(const GwView&, double* x, double* gradient, int64_t i, int64_t j, int64_t a,
+                int64_t b);
+};
+
 // One table per instruction set; nullptr where the padded number of roles is not built.
 #define ARTLAS_DECLARE_TABLES(isa)      \
   namespace isa {                       \
   const Ops* ops(int64_t padded_roles); \
   const EncoderOps* encoder_ops();      \
+  const GwOps* gw_ops();                \
   }
 ARTLAS_DECLARE_TABLES(isa_base)
 ARTLAS_DECLARE_TABLES(isa_avx2)
