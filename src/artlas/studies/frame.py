@@ -22,8 +22,8 @@ and is said to be of earlier records if they have changed since.
 
 :class:`Setting` gives jobs what they share, each once: ``model(target, seed)``, the pretrained
 model that never saw the target, ``sample(target)``, its stratified objects with labels, and
-``folds(level)`` for whatever is pretrained in another way. A job that takes long calls
-``report(done, total)`` now and then, for the bar.
+``folds(level)`` for whatever is pretrained in another way; ``once(key, make)`` keeps anything else
+between jobs. A job that takes long calls ``report(done, total)`` now and then, for the bar.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ import dataclasses
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,7 @@ from artlas.pretrain import PretrainConfig, Progress
 from artlas.studies.folds import CENTRES, Folds, Level
 from artlas.studies.transfer import Record, commit, identity, merge, read
 
+Made = TypeVar("Made")
 Report = Callable[[int, int], None]  # steps done, and of how many, within one job
 OBJECTS, FEW = 128, 16  # sampled of a target, in full and in quick runs
 SAMPLING_SEED = 42
@@ -121,55 +122,56 @@ class Setting:
     def _made(self) -> dict[Any, Any]:
         return {}
 
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What ``make`` gives, made when it is first asked for under this key."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
     def folds(self, level: Level, epochs: int = 60) -> Folds:
         """The pretrained models of a level, with the settings of ``artlas transfer``."""
-        key = "folds", level, epochs
-        if key not in self._made:
-            training = PretrainConfig(epochs=epochs)
-            if level == "node":
-                training = dataclasses.replace(training, plateau=0.05, patience=1)
-            runs = self.runs if epochs > 1 else self.runs / "quick"
-            self._made[key] = Folds(level, self.root, runs, training, ArtConfig())
-        return self._made[key]
+        training = PretrainConfig(epochs=epochs)
+        if level == "node":
+            training = dataclasses.replace(training, plateau=0.05, patience=1)
+        runs = self.runs if epochs > 1 else self.runs / "quick"
+        return self.once(
+            ("folds", level, epochs), lambda: Folds(level, self.root, runs, training, ArtConfig())
+        )
 
     def model(self, target: str, seed: int, report: Report | None = None) -> ART:
         """The model that never saw a target, pretrained now if it is not kept.
 
         In a quick run a model that is not kept is trained for one epoch, in a folder of its own.
         """
-        key = "model", find(target).name, seed
-        if key not in self._made:
-            folds = self.folds(find(target).level)
-            if self.quick and not (folds.folder(target, seed) / checkpoint.MODEL).exists():
-                folds = self.folds(find(target).level, epochs=1)
+        folds = self.folds(find(target).level)
+        if self.quick and not (folds.folder(target, seed) / checkpoint.MODEL).exists():
+            folds = self.folds(find(target).level, epochs=1)
 
-            def show(at: Progress) -> None:
-                if report is not None:
-                    report(at.step, at.steps)
+        def show(at: Progress) -> None:
+            if report is not None:
+                report(at.step, at.steps)
 
-            self._made[key] = folds.model(target, seed, show)
-        return self._made[key]
+        return self.once(
+            ("model", find(target).name, seed), lambda: folds.model(target, seed, show)
+        )
 
     def sample(self, target: str) -> Sample:
         """The stratified objects of a target, with the paper's features."""
-        key = "sample", find(target).name
-        if key not in self._made:
-            self._made[key] = draw_sample(target, self.root, self.objects)
-        return self._made[key]
+        return self.once(
+            ("sample", find(target).name), lambda: draw_sample(target, self.root, self.objects)
+        )
 
 
-def draw_sample(
-    target: str, root: Path | None, count: int = OBJECTS, features: Any = "paper"
-) -> Sample:
-    """So many objects of a target, stratified by class with SAMPLING_SEED."""
+def draw_sample(target: str, root: Path | None, count: int = OBJECTS) -> Sample:
+    """So many objects of a target, stratified by class with SAMPLING_SEED; the paper's features."""
     entry = find(target)
     if entry.level == "graph":
-        graphs = datasets.load(entry.name, root, features, verbose=False)
+        graphs = datasets.load(entry.name, root, "paper", verbose=False)
         assert graphs.y is not None
         members = stratified(graphs.y.numpy(), count)
         chosen = graphs[members]
     else:
-        egos = datasets.load_egos(entry.name, root, features, CENTRES, verbose=False)
+        egos = datasets.load_egos(entry.name, root, "paper", CENTRES, verbose=False)
         assert egos.y is not None
         members = stratified(egos.y.numpy(), count)
         chosen = egos[members]
