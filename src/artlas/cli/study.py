@@ -15,7 +15,7 @@ from artlas.config import ArtConfig
 from artlas.datasets.registry import DatasetError, find
 from artlas.entrance import GraphError
 from artlas.pretrain import PretrainConfig, TrainingError
-from artlas.studies import atlas, frame
+from artlas.studies import atlas, frame, perturbation
 from artlas.studies import forms as study
 from artlas.studies.folds import Folds, targets_of
 from artlas.studies.transfer import merge, read
@@ -148,3 +148,24 @@ def run(made: frame.Study, setting: frame.Setting, out: Path) -> None:
 
 for _study in (atlas.STUDY,):
     add(_study)
+
+
+@app.command("perturbation", help=f"{perturbation.STUDY.title}.")
+def _perturbation(
+    root: Root = None,
+    runs: Runs = Path("results/runs"),
+    targets: Default = "default",
+    seeds: Default = "default",
+    metric: Annotated[
+        str, typer.Option(help=f"Of {', '.join(perturbation.METRICS)}, by commas, or all.")
+    ] = "all",
+    out: Out = Path("results"),
+    quick: Quick = False,
+) -> None:
+    wanted = perturbation.METRICS if metric == "all" else tuple(metric.split(","))
+    for name in set(wanted) - set(perturbation.METRICS):
+        raise typer.BadParameter(
+            f"There is no metric {name!r}: choose from {', '.join(perturbation.METRICS)}."
+        )
+    made = perturbation.STUDY
+    run(made, setting_of(made, root, runs, targets, seeds, quick, wanted), out)
