@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -72,6 +73,13 @@ def test_a_new_version_makes_them_anew_and_shows_no_older_ones(run):
     page = path.with_suffix(".md").read_text()
     assert "| 1 | 0.5 |" in page
     assert "| 2 | 1.0 |" not in page
+
+
+def test_records_of_other_keys_are_older_ones(run):
+    _, path = run(study(), seeds=(1,))
+    older = dataclasses.replace(study(version=2), keys=("target", "seed", "ratio"))
+    assert run(older, seeds=(1,))[0] == [("BZR", 1)]
+    assert len(json.loads(path.read_text())) == 1
 
 
 def test_the_page_names_protocol_command_and_seeds(run, tmp_path):

@@ -157,8 +157,15 @@ def test_the_quick_command(run, tmp_path):
     assert files == {f"perturbation-quick.{kind}" for kind in ("json", "md", "png", "svg")}
     assert "| BZR | paper, largest | - | 1.197 ± 0.011 | - | < 6e-06 | - | 0 |" in done.output
     records = json.loads((out / "perturbation-quick.json").read_text())
-    assert len(records) == 3 * 5 + 1
-    own = {(r["metric"], r["ratio"]): r for r in records}
+    assert len(records) == 3 * (5 + 2) + 1
+    own = {(r["metric"], r["ratio"]): r for r in records if r["variant"] == "learned"}
+    assert len(own) == 3 * 5 + 1
+    other = {
+        r["variant"]: r["delta_t"] for r in records if (r["metric"], r["ratio"]) == ("paper", 0.6)
+    }
+    assert other["learned"] == own["paper", 0.6]["delta_t"]
+    assert len(set(other.values())) == 3
+    assert "| BZR | random-bases | " in done.output
     assert own["paper", 0.0]["delta_t"] == own["paper", 0.0]["delta_q"] == 0
     assert own["standardised", 0.0]["moved"] == own["energy", 0.0]["gain_change"] == 0
     for metric, name in (("paper", "delta_t"), ("paper", "delta_h"), ("paper", "realised")):

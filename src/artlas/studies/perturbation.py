@@ -32,6 +32,7 @@ from artlas.fewshot import controls
 from artlas.graphs import Graphs
 from artlas.model import ART
 from artlas.studies import permuted
+from artlas.studies.atlas import VARIANTS, variant_of
 from artlas.studies.frame import Job, Report, Setting, Study
 from artlas.studies.perturbation_report import PROTOCOL, figure, table
 from artlas.studies.rewire import rewire
@@ -126,25 +127,35 @@ def interval(values: Values) -> tuple[float, float]:
 
 
 def jobs(setting: Setting) -> Iterable[Job]:
-    """Every metric of every target, seed and ratio; permuted roles know no ratio."""
+    """Every metric of every target, seed and ratio; permuted roles know no ratio.
+
+    The untrained model, and the one with random bases, are seen at the largest ratio alone.
+    """
     wanted = setting.parts or METRICS
-    for target, seed in itertools.product(setting.targets, setting.seeds):
-        for ratio, metric in itertools.product(RATIOS, MEASURES):
+    for target, seed, variant in itertools.product(setting.targets, setting.seeds, VARIANTS):
+        of = {"target": target, "variant": variant, "seed": seed}
+        ratios = RATIOS if variant == "learned" else RATIOS[-1:]
+        for ratio, metric in itertools.product(ratios, MEASURES):
             if metric in wanted:
-                of = {"target": target, "metric": metric, "ratio": ratio, "seed": seed}
-                yield Job(of, partial(_measure, setting, target, metric, ratio, seed))
-        if "permuted" in wanted:
-            of = {"target": target, "metric": "permuted", "ratio": None, "seed": seed}
-            yield Job(of, partial(_permuted, setting, target, seed))
+                make = partial(_measure, setting, target, variant, metric, ratio, seed)
+                yield Job({**of, "metric": metric, "ratio": ratio}, make)
+        if "permuted" in wanted and variant == "learned":
+            make = partial(_permuted, setting, target, seed)
+            yield Job({**of, "metric": "permuted", "ratio": None}, make)
 
 
 def _measure(
-    setting: Setting, target: str, metric: str, ratio: float, seed: int, report: Report
-) -> Mapping[str, Any]:
-    model, sample = setting.model(target, seed, report), setting.sample(target)
+    setting: Setting, target: str, variant: str, metric: str, ratio: float, seed: int,
+    report: Report,
+) -> Mapping[str, Any]:  # fmt: skip
+    sample = setting.sample(target)
+    model = setting.once(
+        ("variant", target, variant, seed),
+        lambda: variant_of(setting.model(target, seed, report), variant),
+    )
     before = _view(model, sample.graphs)
     after = setting.once(
-        ("change", target, seed, ratio),
+        ("change", target, variant, seed, ratio),
         lambda: _change(setting, target, ratio, model, before, report),
     )
     realised = after.realised.mean(0)
@@ -246,7 +257,7 @@ STUDY = Study(
     name="perturbation",
     title="What degree-preserving rewiring changes",
     protocol=PROTOCOL,
-    keys=("target", "metric", "ratio", "seed"),
+    keys=("target", "variant", "metric", "ratio", "seed"),
     targets=("BZR", "COLLAB", "Cora", "Computers"),
     seeds=(42, 43, 44),
     jobs=jobs,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from artlas import plots
+from artlas.studies.atlas import VARIANTS
 from artlas.studies.frame import ordered, rows
 from artlas.studies.transfer import Record
 
@@ -18,6 +19,7 @@ PAPER = {
     "Cora": (0.841, 0.033),
     "Computers": (0.847, 0.015),
 }
+LARGEST = 0.6
 PAPER_Q = 6e-6  # Delta_q stays below it, on every target and at every ratio
 
 PROTOCOL = """\
@@ -38,7 +40,8 @@ absolute differences. Permuted roles: the rows of T_mix / mu are permuted among 
 over the standardised columns of H; the departure is the squared distance of the true H from the
 mean over permutations in the same unit; accuracies are of z = [q, vec H], 5 shots, on the episodes
 of `artlas transfer`, permuted ones the mean of 3 draws, differences with standard errors over
-episodes."""
+episodes. At the largest ratio the model is also seen before training ("untrained") and with random
+bases, never trained, in the place of its own ("random-bases")."""
 
 
 def table(records: Sequence[Record]) -> str:
@@ -51,10 +54,36 @@ def table(records: Sequence[Record]) -> str:
     }
     parts = []
     for metric, make in makers.items():
-        own = [r for r in records if r["metric"] == metric]
+        own = [r for r in learned(records) if r["metric"] == metric]
         if own:
             parts.append(make(own))
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, _variants(records)])
+
+
+def learned(records: Sequence[Record]) -> list[Record]:
+    """The records of the models as they were learned."""
+    return [r for r in records if r["variant"] == "learned"]
+
+
+def _variants(records: Sequence[Record]) -> str:
+    """Every variant at the largest ratio, the measures that there are of it."""
+    shown = {
+        "Delta_T": ("paper", "delta_t", ".3f"), "Delta_H": ("paper", "delta_h", ".4f"),
+        "Delta_q": ("paper", "delta_q", ".1e"), "q moved": ("standardised", "moved", ".3f"),
+        "gain before": ("energy", "gain_before", ".4f"),
+    }  # fmt: skip
+    body = []
+    for target in ordered(records, "target", list(PAPER)):
+        own = [r for r in records if r["target"] == target and r["ratio"] == LARGEST]
+        for variant in ordered(own, "variant", VARIANTS):
+            cells = []
+            for metric, name, form in shown.values():
+                found = [r for r in own if (r["variant"], r["metric"]) == (variant, metric)]
+                cells.append(_with_half(found, name, form) if found else "-")
+            body.append([target, variant, *cells])
+    return f"### What training changes, at p = {LARGEST}\n\n" + rows(
+        ["target", "model", *shown], body
+    )
 
 
 def _cells(records: Sequence[Record]) -> list[tuple[str, float, list[Record]]]:
@@ -86,7 +115,7 @@ def _paper(records: Sequence[Record]) -> str:
             _with_half(own, "delta_q", ".1e"), f"{max(r['delta_q_most'] for r in own):.1e}",
             f"{max(r['pooling'] for r in own):g}",
         ])  # fmt: skip
-        if ratio == 0.6 and target in PAPER:
+        if ratio == LARGEST and target in PAPER:
             value, half = PAPER[target]
             below = f"< {PAPER_Q:.0e}"
             body.append([
@@ -149,7 +178,7 @@ def figure(records: Sequence[Record]) -> Any:
     axes = made.subplots(1, len(PANELS))
     targets = ordered(records, "target", list(PAPER))
     for panel, (metric, name, title) in zip(axes, PANELS, strict=True):
-        cells = _cells([r for r in records if r["metric"] == metric])
+        cells = _cells([r for r in learned(records) if r["metric"] == metric])
         for i, target in enumerate(targets):
             points = [own for at, _, own in cells if at == target]
             colour = plots.COLOURS[i % len(plots.COLOURS)]

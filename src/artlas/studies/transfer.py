@@ -175,8 +175,8 @@ def merge(path: Path, new: Iterable[Record], keys: Sequence[str] = KEYS) -> list
 
 
 def identity(record: Mapping[str, Any], keys: Sequence[str] = KEYS) -> tuple[Any, ...]:
-    """What a record is of."""
-    return tuple(record[key] for key in keys)
+    """What a record is of; None for a key that it was made without."""
+    return tuple(record.get(key) for key in keys)
 
 
 def read(path: Path) -> list[Record]:
