@@ -94,6 +94,8 @@ def test_the_quick_command(monkeypatch, raw, tmp_path):
         assert 1 <= record["effective"] <= 16
         assert 8 <= record["unique"] <= 16
         assert 0 <= record["jaccard"] <= 1
+        assert len(record["density"]) == 16
+        assert 0 < min(record["density"]) < max(record["density"]) < 1
     assert len({r["weights"] for r in records}) == 3
     before = (out / "atlas-quick.json").read_bytes()
     assert call().exit_code == 0

@@ -43,8 +43,9 @@ union; Max TV is the largest total variation distance, over bases, between the c
 weighted by w_k and that of the objects. "learned" is the model, "untrained" the weights it began
 with, "random-bases" the model with random bases, never trained, in the place of its own; "chance"
 is what independent random sets of {TOP} objects would give. The smallest and the largest w_k of any
-object say how far one object's responsibilities are from 1/16 = 0.0625. Values are means over seeds
-(standard deviation over seeds)."""
+object say how far one object's responsibilities are from 1/16 = 0.0625; densities are the smallest
+and the largest mean relation of a base. Values are means over seeds (standard deviation over
+seeds)."""
 
 
 def effective(mean: NDArray[np.float64]) -> float:
@@ -130,6 +131,7 @@ def _measure(
     weights = model.align(sample.graphs).responsibilities.double().numpy()
     return {
         **describe(weights, sample.labels),
+        "density": [round(float(v), 6) for v in model.atlas.relations().mean((1, 2))],
         "objects": len(sample.labels),
         "weights": checkpoint.weights_hash(model)[:16],
     }
@@ -137,7 +139,7 @@ def _measure(
 
 def table(records: Sequence[Record]) -> str:
     """The paper's table, its values above ours."""
-    head = ["target", "atlas", "N_eff", "Top-8 Jaccard", "Unique", "Max TV", "least w", "most w"]
+    head = ["target", "atlas", "N_eff", "Top-8 Jaccard", "Unique", "Max TV", "w", "densities"]
     body = []
     for target in ordered(records, "target", list(PAPER)):
         if target in PAPER:
@@ -151,8 +153,10 @@ def table(records: Sequence[Record]) -> str:
                 _spread([r[name] for r in made], form)
                 for name, form in zip(MEASURES, FORMATS, strict=True)
             ]
-            ends = [min(r["least"] for r in made), max(r["most"] for r in made)]
-            body.append([target, variant, *cells, *(f"{value:.4f}" for value in ends)])
+            least, most = min(r["least"] for r in made), max(r["most"] for r in made)
+            densities = [value for r in made for value in r["density"]]
+            cells += [f"{least:.4f} to {most:.4f}", f"{min(densities):.2f} to {max(densities):.2f}"]
+            body.append([target, variant, *cells])
         overlap, union = chance(own[0]["objects"], len(own[0]["mean"]))
         body.append([target, "chance", "-", f"{overlap:.3f}", f"{union:.1f}", "-", "-", "-"])
     return rows(head, body)
