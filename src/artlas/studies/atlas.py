@@ -131,7 +131,7 @@ def _measure(
     weights = model.align(sample.graphs).responsibilities.double().numpy()
     return {
         **describe(weights, sample.labels),
-        "density": [round(float(v), 6) for v in model.atlas.relations().mean((1, 2))],
+        "density": [round(float(v), 6) for v in model.atlas.relations().detach().mean((1, 2))],
         "objects": len(sample.labels),
         "weights": checkpoint.weights_hash(model)[:16],
     }
