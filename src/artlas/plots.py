@@ -23,7 +23,7 @@ def draw_atlas(relations: NDArray[Any], path: Path) -> None:
 
     The order of roles carries no meaning, so they are sorted by the strength of their row.
     """
-    figure = _figure(9.0, 9.9)
+    figure = blank(9.0, 9.9)
     across = math.ceil(math.sqrt(len(relations)))
     down = math.ceil(len(relations) / across)
     panels = figure.subplots(down, across, squeeze=False)
@@ -92,7 +92,7 @@ def draw_embedding(
 
     The backdrop, a name and representations [n, d], is pale and lies under them.
     """
-    figure = _figure(11.0, 7.6)
+    figure = blank(11.0, 7.6)
     axes = figure.subplots()
     axes.scatter(
         *plane.project(backdrop[1]).T, s=9, color=PALE, linewidths=0, label=backdrop[0], zorder=1
@@ -163,7 +163,8 @@ def _label(figure: Any, axes: Any, names: Sequence[str], points: NDArray[Any]) -
         taken.append(extent)
 
 
-def _figure(width: float, height: float) -> Any:
+def blank(width: float, height: float) -> Any:
+    """An empty figure of so many inches."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -184,7 +185,7 @@ def draw_transfer(
 
     A value is (percent, standard error). The row ``paper`` is drawn as a line across the others.
     """
-    figure = _figure(1.5 * len(targets) + 3, 4.2)
+    figure = blank(1.5 * len(targets) + 3, 4.2)
     axes = figure.subplots()
     others = [name for name in rows if name != "paper"]
     for i, name in enumerate(others):
@@ -200,7 +201,7 @@ def draw_transfer(
             axes.hlines(value[0], j - 0.42, j + 0.42, color=MUTED, lw=1.5, label=label)
     axes.set_xticks(range(len(targets)), targets, rotation=15, ha="right", fontsize=9)
     axes.set_ylabel("5-shot accuracy, %", color=INK)
-    _plain_axes(axes)
+    plain_axes(axes)
     figure.legend(ncols=5, fontsize=8, loc="outside upper center", frameon=False)
     figure.savefig(path)
 
@@ -212,7 +213,7 @@ def draw_shots(
 
     A point is (shots, percent, standard error).
     """
-    figure = _figure(max(3.0 * len(panels), 6.0), 3.8)
+    figure = blank(max(3.0 * len(panels), 6.0), 3.8)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for panel, (target, lines) in zip(axes, panels.items(), strict=True):
         for i, (name, points) in enumerate(lines.items()):
@@ -223,15 +224,27 @@ def draw_shots(
             )  # fmt: skip
         panel.set_title(target, fontsize=10, color=INK)
         panel.set_xlabel("examples a class", fontsize=9, color=MUTED)
-        _plain_axes(panel)
+        plain_axes(panel)
     axes[0].set_ylabel("accuracy, %", color=INK)
     columns = max(3, 2 * len(panels))
     figure.legend(ncols=columns, fontsize=8, loc="outside upper center", frameon=False)
     figure.savefig(path)
 
 
-def _plain_axes(axes: Any) -> None:
+def plain_axes(axes: Any) -> None:
+    """Pale lines across, no frame above and on the right."""
     axes.grid(axis="y", color=PALE, lw=0.6)
     axes.tick_params(labelsize=8, colors=MUTED)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
+
+
+def save(figure: Any, stem: Path) -> list[Path]:
+    """Write a figure as stem.png and stem.svg, with the same bytes for the same figure."""
+    from matplotlib import rc_context
+
+    paths = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg")]
+    figure.savefig(paths[0])
+    with rc_context({"svg.hashsalt": "artlas"}):
+        figure.savefig(paths[1], metadata={"Date": None})
+    return paths

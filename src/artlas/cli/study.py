@@ -1,4 +1,4 @@
-"""``artlas study forms``: other forms of the atlas, side by side."""
+"""``artlas study NAME``: the tables and figures beyond the main ones, one command each."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from rich.progress import Progress, TaskID
 
 from artlas.cli.transfer import Root, Runs, Seeds, Targets, numbers
 from artlas.config import ArtConfig
+from artlas.datasets.registry import DatasetError, find
 from artlas.entrance import GraphError
 from artlas.pretrain import PretrainConfig, TrainingError
+from artlas.studies import atlas, frame, perturbation
 from artlas.studies import forms as study
 from artlas.studies.folds import Folds, targets_of
 from artlas.studies.transfer import merge, read
@@ -72,3 +74,98 @@ def forms(
     console.print(f"Wrote {out.with_suffix('.md')}", markup=False)
     if failed:
         raise typer.Exit(1)
+
+
+Out = Annotated[Path, typer.Option(help="Folder of the results: NAME.json, .md, .png and .svg.")]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Few objects of one small target, results in NAME-quick.")
+]
+Default = Annotated[str, typer.Option(help='Separated by commas, or "default": the paper\'s.')]
+
+
+def add(made: frame.Study) -> None:
+    """Make a study the command ``artlas study NAME``."""
+
+    @app.command(made.name, help=f"{made.title}.")
+    def command(
+        root: Root = None,
+        runs: Runs = Path("results/runs"),
+        targets: Default = "default",
+        seeds: Default = "default",
+        out: Out = Path("results"),
+        quick: Quick = False,
+    ) -> None:
+        run(made, setting_of(made, root, runs, targets, seeds, quick), out)
+
+
+def setting_of(
+    made: frame.Study, root: Path | None, runs: Path, targets: str, seeds: str, quick: bool,
+    parts: tuple[str, ...] = (),
+) -> frame.Setting:  # fmt: skip
+    """The setting that a command's options ask for."""
+    places = made.quick_targets if quick else made.targets
+    drawn = made.seeds[:1] if quick else made.seeds
+    if targets != "default":
+        try:
+            places = tuple(find(name).name for name in targets.split(","))
+        except DatasetError as error:
+            raise typer.BadParameter(str(error)) from error
+    if seeds != "default":
+        drawn = tuple(numbers(seeds))
+    return frame.Setting(root, runs, places, drawn, quick, parts)
+
+
+def run(made: frame.Study, setting: frame.Setting, out: Path) -> None:
+    """Measure what is not kept yet, then write and print the report."""
+    console = Console(highlight=False, soft_wrap=True)
+    path, failed = frame.file_of(made, setting, out), 0
+    left = frame.missing(made, setting, path)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        whole, inner = bar.add_task(made.name, total=len(left)), bar.add_task("", total=None)
+
+        def show(done: int, total: int) -> None:
+            bar.update(inner, completed=done, total=total)
+
+        for job in left:
+            bar.reset(inner, description=job.name, total=None)
+            try:
+                frame.measure(made, job, path, show)
+            except KeyboardInterrupt:
+                console.print(f"Stopped by Ctrl-C: what is finished is kept in {path}.")
+                raise typer.Exit(130) from None
+            except (GraphError, TrainingError, ValueError) as error:
+                failed += 1
+                console.print(f"[bold red]{job.name} failed[/]: {escape(str(error))}")
+            bar.advance(whole)
+    written = frame.write_report(made, path)
+    if written:
+        console.print(written[0].read_text(), markup=False)
+    for file in written:
+        console.print(f"Wrote {file}", markup=False)
+    if failed:
+        raise typer.Exit(1)
+
+
+for _study in (atlas.STUDY,):
+    add(_study)
+
+
+@app.command("perturbation", help=f"{perturbation.STUDY.title}.")
+def _perturbation(
+    root: Root = None,
+    runs: Runs = Path("results/runs"),
+    targets: Default = "default",
+    seeds: Default = "default",
+    metric: Annotated[
+        str, typer.Option(help=f"Of {', '.join(perturbation.METRICS)}, by commas, or all.")
+    ] = "all",
+    out: Out = Path("results"),
+    quick: Quick = False,
+) -> None:
+    wanted = perturbation.METRICS if metric == "all" else tuple(metric.split(","))
+    for name in set(wanted) - set(perturbation.METRICS):
+        raise typer.BadParameter(
+            f"There is no metric {name!r}: choose from {', '.join(perturbation.METRICS)}."
+        )
+    made = perturbation.STUDY
+    run(made, setting_of(made, root, runs, targets, seeds, quick, wanted), out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -159,11 +159,14 @@ def commit() -> str:
     return done.stdout.strip() or "unknown"
 
 
-def merge(path: Path, new: Iterable[Record]) -> list[Record]:
-    """Put records into a JSON file, in the place of older ones of the same thing."""
-    kept = {identity(record): record for record in read(path)}
-    kept |= {identity(record): record for record in new}
-    records = sorted(kept.values(), key=lambda r: tuple(str(part) for part in identity(r)))
+KEYS = ("target", "shots", "method", "variant", "seed")
+
+
+def merge(path: Path, new: Iterable[Record], keys: Sequence[str] = KEYS) -> list[Record]:
+    """Put records into a JSON file, in the place of older ones with the same keys."""
+    kept = {identity(record, keys): record for record in read(path)}
+    kept |= {identity(record, keys): record for record in new}
+    records = sorted(kept.values(), key=lambda r: tuple(str(part) for part in identity(r, keys)))
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic(path) as out:
         lines = ",\n".join(json.dumps(record) for record in records)
@@ -171,9 +174,9 @@ def merge(path: Path, new: Iterable[Record]) -> list[Record]:
     return records
 
 
-def identity(record: Record) -> tuple[Any, ...]:
-    """What a record is of."""
-    return tuple(record[key] for key in ("target", "shots", "method", "variant", "seed"))
+def identity(record: Mapping[str, Any], keys: Sequence[str] = KEYS) -> tuple[Any, ...]:
+    """What a record is of; None for a key that it was made without."""
+    return tuple(record.get(key) for key in keys)
 
 
 def read(path: Path) -> list[Record]:
