@@ -28,10 +28,11 @@ COMMAND = (sys.executable, "-c", "from artlas.cli import main; main()", "embed")
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds on the clock, and of all processors."""
+    """Seconds on the clock, of all processors, and of them by the command's own process."""
 
     wall: float
     cpu: float
+    own: float
 
 
 def measure(folder: Path, out: Path, workers: int) -> Cost:
@@ -47,7 +48,8 @@ def measure(folder: Path, out: Path, workers: int) -> Cost:
         time.sleep(TICK)
     if process.returncode != 0:
         raise subprocess.CalledProcessError(process.returncode, words)
-    return Cost(time.perf_counter() - start, sum(spent.values()))
+    own = sum(seconds for (pid, _), seconds in spent.items() if pid == process.pid)
+    return Cost(time.perf_counter() - start, sum(spent.values()), own)
 
 
 def _sample(process: psutil.Process, spent: dict[tuple[int, float], float]) -> None:
@@ -84,11 +86,13 @@ def main() -> None:
             small = measure(one, Path(place) / "small.parquet", workers)
             large = measure(many, Path(place) / "large.parquet", workers)
             wall, cpu = large.wall - small.wall, large.cpu - small.cpu
+            own = (large.own - small.own) / cpu
             tables[workers] = (Path(place) / "large.parquet").read_bytes()
             share = len(graphs) / more
             print(
                 f"{f'ray, {workers} workers' if workers else 'local'}: {more / wall:,.0f} graphs a "
-                f"second, {cpu / more * 1e6 / 3600:.2f} CPU-hours a million; start "
+                f"second, {cpu / more * 1e6 / 3600:.2f} CPU-hours a million, {own:.0%} of "
+                f"it by the command itself; start "
                 f"{small.wall - wall * share:.1f} s, {small.cpu - cpu * share:.1f} CPU-seconds; "
                 f"{large} for {len(graphs) * asked.copies:,} graphs",
                 flush=True,
