@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import json
 
 import numpy as np
 import pytest
@@ -108,6 +109,35 @@ def test_a_broken_run_goes_on_and_ends_the_same(tmp_path, model, inputs, monkeyp
     assert len(made) == 1  # the other three were kept
     for name, values in vectors.read(whole).arrays().items():
         np.testing.assert_array_equal(getattr(vectors.read(out), name), values)
+
+
+def test_a_run_that_goes_on_with_another_budget_loses_no_rows(tmp_path, model, monkeypatch):
+    rng = np.random.default_rng(0)
+    graphs = [random_dense(6, 0.4, rng) for _ in range(8)]
+    nodes = [{"id": i} for i in range(6)]
+    text = [
+        {"nodes": nodes, "links": [{"source": i, "target": j} for i, j in ends]}
+        for ends in (np.argwhere(np.triu(graph, 1)).tolist() for graph in graphs)
+    ]
+    (tmp_path / "a.json").write_text(json.dumps(text))
+    inputs = [Input(tmp_path / "a.json", "a.json")]
+    whole, out, real = tmp_path / "whole.npz", tmp_path / "z.npz", embed.describe
+    work(Run(whole, inputs, model, "plus"))
+    made = []
+
+    def break_off(*words):
+        if len(made) == 2:
+            raise KeyboardInterrupt
+        made.append(words)
+        return real(*words)
+
+    monkeypatch.setattr(embed, "describe", break_off)
+    with pytest.raises(KeyboardInterrupt):
+        work(Run(out, inputs, model, "plus"), 1)
+    monkeypatch.setattr(embed, "describe", real)
+    assert work(Run(out, inputs, model, "plus"), 3 * 6 * 4 * (6 * 16 + 12)).graphs == 8
+    assert vectors.read(out).index.tolist() == list(range(8))
+    np.testing.assert_array_equal(vectors.read(out).z, vectors.read(whole).z)
 
 
 def test_parts_of_another_run_are_not_mixed_in(tmp_path, model, inputs, monkeypatch):

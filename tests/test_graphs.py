@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import warnings
 from types import SimpleNamespace
@@ -670,3 +671,15 @@ def test_a_slice_of_a_large_collection_touches_only_itself():
     assert part.x.untyped_storage().data_ptr() == graphs.x.untyped_storage().data_ptr()
     for tensor in (part.node_ptr, part.row_ptr, part.col):
         assert tensor.untyped_storage().nbytes() <= 8 * 4
+
+
+def test_a_selection_is_pickled_without_the_rest():
+    n = 4000
+    whole = Graphs.from_edges([(3, PATH)] * n, x=np.arange(6 * n).reshape(-1, 2), y=np.arange(n))
+    part = whole[5:7]
+    data = pickle.dumps(part)
+    assert len(data) < 10_000 < 8 * n
+    again = pickle.loads(data)
+    for name in ("node_ptr", "row_ptr", "col", "x", "y"):
+        assert torch.equal(getattr(again, name), getattr(part, name))
+    assert part.x.data_ptr() == whole.x[15:].data_ptr()  # the selection itself is still a view

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from artlas.model import ART, BUDGET
 from artlas.represent import check_representation, feature_names
 from artlas.vectors import Vectors
 
-MANIFEST = "manifest.json"
+MANIFEST, BUDGET_NOTE = "manifest.json", "budget.json"
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,13 @@ def describe(model: ART, graphs: Graphs, representation: str, name: str, first: 
     )
 
 
+def check_width(entry: Input, own: int, text: str, width: tuple[str, int] | None) -> None:
+    """Refuse an input whose nodes have other features than those of the first, (name, width)."""
+    if width is not None and width[1] != own:
+        wrong = f"its nodes have {own} features, those of {width[0]} have {width[1]}"
+        refuse(entry.path, wrong, text, "embed it into a file of its own")
+
+
 class Run:
     """The parts of a table that is being made, beside where it will be."""
 
@@ -109,35 +117,67 @@ class Run:
 
     def work(self, report: Callable[[Progress], None], budget: int = BUDGET) -> Outcome:
         """Embed what is not embedded yet, join the parts into the table, and delete them."""
+        self.cut_by(budget)
         outcome = Outcome()
         width: tuple[str, int] | None = None
         for number, entry in enumerate(self.inputs):
-            done = self.folder / f"{number:06d}.json"
-            if done.exists():
-                kept = checkpoint.read_json(done)
+            kept = self.finished(number)
+            if kept is not None:
                 outcome.graphs += kept["graphs"]
                 width = width or (entry.name, kept["width"])
                 continue
             try:
                 graphs = read(entry.path, entry.format, verbose=False)
-                own = 0 if graphs.x is None else graphs.x.shape[1]
-                if width is not None and width[1] != own:
-                    refuse(
-                        entry.path, f"its nodes have {own} features, those of {width[0]} have "
-                        f"{width[1]}", f"{graphs!r}", "embed it into a file of its own",
-                    )  # fmt: skip
+                own = graphs.num_features
+                check_width(entry, own, repr(graphs), width)
             except (GraphError, ImportError) as error:
                 outcome.failures[entry.name] = str(error)
                 continue
             width = width or (entry.name, own)
             for part, first in self._parts(graphs, budget):
-                path = self.folder / f"{number:06d}-{first:012d}.npz"
+                path = self.part(number, first)
                 if not path.exists():
                     made = describe(self.model, part, self.representation, entry.name, first)
                     vectors.write(path, [made])
                 outcome.graphs += len(part)
                 report(Progress(outcome.graphs, entry.name, number, len(self.inputs)))
-            checkpoint.write_json(done, {"graphs": len(graphs), "width": own})
+            self.finish(number, len(graphs), own)
+        return self.join(outcome)
+
+    def cut_by(self, budget: int) -> None:
+        """Drop the parts of unfinished inputs that another budget has cut at other graphs."""
+        note = self.folder / BUDGET_NOTE
+        if note.exists() and checkpoint.read_json(note)["budget"] != budget:
+            for number, parts in self.begun().items():
+                if self.finished(number) is None:
+                    for first in parts:
+                        self.part(number, first).unlink()
+        checkpoint.write_json(note, {"budget": budget})
+
+    def finished(self, number: int) -> dict[str, Any] | None:
+        """How many graphs and features an input has whose parts are all there; else None."""
+        done = self.folder / f"{number:06d}.json"
+        return checkpoint.read_json(done) if done.exists() else None
+
+    def finish(self, number: int, graphs: int, width: int) -> None:
+        """Note that all parts of an input are there."""
+        content = {"graphs": graphs, "width": width}
+        checkpoint.write_json(self.folder / f"{number:06d}.json", content)
+
+    def part(self, number: int, first: int) -> Path:
+        """Where the rows of an input's graphs from ``first`` on are kept."""
+        return self.folder / f"{number:06d}-{first:012d}.npz"
+
+    def begun(self) -> dict[int, set[int]]:
+        """Of every input, the first graphs of the parts that are there."""
+        parts: dict[int, set[int]] = {}
+        for path in self.folder.glob("*.npz"):
+            number, first = map(int, path.stem.split("-"))
+            parts.setdefault(number, set()).add(first)
+        return parts
+
+    def join(self, outcome: Outcome) -> Outcome:
+        """Write the table from the parts of all finished inputs, and delete them."""
         if outcome.graphs:
             vectors.write(self.out, self._kept())
         shutil.rmtree(self.folder)
@@ -150,4 +190,6 @@ class Run:
             first += len(part)
 
     def _kept(self) -> Iterator[Vectors]:
-        return map(vectors.read, sorted(self.folder.glob("*.npz")))
+        finished = {path.stem for path in self.folder.glob("*.json")}
+        found = sorted(self.folder.glob("*.npz"))
+        return (vectors.read(path) for path in found if path.stem.split("-")[0] in finished)

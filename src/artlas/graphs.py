@@ -201,7 +201,10 @@ class Graphs:
         return self.node_ptr.diff()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "derived": {}}
+        state = {**self.__dict__, "derived": {}}
+        for name in "xy":  # of a selection these are views, and torch pickles all behind a view
+            state[name] = None if state[name] is None else _alone(state[name])
+        return state
 
     def __len__(self) -> int:
         return self.num_graphs
@@ -318,6 +321,11 @@ class Graphs:
     def with_labels(self, y: Any) -> Graphs:
         """Return the same graphs with other labels: [G], [N] or None."""
         return dataclasses.replace(self, y=check_labels(y, self.sizes.tolist()))
+
+
+def _alone(values: Tensor) -> Tensor:
+    """Values that own all of their memory."""
+    return values.clone() if values.untyped_storage().nbytes() > values.nbytes else values
 
 
 def _is_graphs(obj: Any) -> bool:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from artlas import checkpoint
+from artlas.cluster import Cluster
 from artlas.embed import Input, Outcome, Run
 from artlas.embed import Progress as At
 from artlas.entrance import GraphError
 from artlas.model import BUDGET
+from artlas.ray_session import ClusterError
 
 Inputs = Annotated[
     list[str],
@@ -37,6 +41,18 @@ def embed(
     budget: Annotated[int, typer.Option(min=1, help="Megabytes of a batch's working memory.")] = (
         BUDGET >> 20
     ),
+    engine: Annotated[
+        Literal["local", "ray"], typer.Option(help="This process, or the workers of a Ray cluster.")
+    ] = "local",
+    workers: Annotated[
+        int, typer.Option(min=0, help="With ray: processes of one CPU; 0 for as many as CPUs.")
+    ] = 0,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="With ray: where it runs; by default RAY_ADDRESS, else one is started here."
+        ),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", help="Say nothing but what went wrong.")
     ] = False,
@@ -45,9 +61,11 @@ def embed(
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     with tempfile.TemporaryDirectory(prefix="artlas-") as folder:
         try:
+            cluster = _cluster(engine, workers, address)
             found = [entry for name in inputs for entry in _entries(name, format, Path(folder))]
             run = Run(out, found, checkpoint.load(model), representation)
-            outcome = _work(run, budget << 20, console, quiet)
+            work = run.work if cluster is None else functools.partial(cluster.work, run)
+            outcome = _work(work, len(found), budget << 20, console, quiet)
         except KeyboardInterrupt:
             console.print("Stopped by Ctrl-C; what is done is kept: the same command goes on.")
             raise typer.Exit(130) from None
@@ -57,7 +75,7 @@ def embed(
                 "goes on.", style="red", markup=False,
             )  # fmt: skip
             raise typer.Exit(1) from error
-        except (GraphError, ValueError, ImportError) as error:
+        except (GraphError, ClusterError, ValueError, ImportError) as error:
             console.print(str(error), style="red", markup=False)
             raise typer.Exit(1) from error
     for text in outcome.failures.values():
@@ -81,7 +99,21 @@ def _entries(name: str, format: str | None, folder: Path) -> list[Input]:
     return [Input(place, name, format)]
 
 
-def _work(run: Run, budget: int, console: Console, quiet: bool) -> Outcome:
+def _cluster(engine: str, workers: int, address: str | None) -> Cluster | None:
+    if engine == "ray":
+        return Cluster(workers, address)
+    if workers or address:
+        raise ValueError("--workers and --address are for a cluster: add --engine ray.")
+    return None
+
+
+def _work(
+    work: Callable[[Callable[[At], None], int], Outcome],
+    inputs: int,
+    budget: int,
+    console: Console,
+    quiet: bool,
+) -> Outcome:
     columns = (
         TextColumn("{task.description}"), BarColumn(20),
         TextColumn("{task.fields[graphs]:,} graphs, {task.fields[rate]:,.0f} a second"),
@@ -89,7 +121,7 @@ def _work(run: Run, budget: int, console: Console, quiet: bool) -> Outcome:
     )  # fmt: skip
     hidden = quiet or not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
-        task = bar.add_task("reading", total=len(run.inputs), graphs=0, rate=0.0)
+        task = bar.add_task("reading", total=inputs, graphs=0, rate=0.0)
 
         def show(at: At) -> None:
             passed = bar.tasks[task].elapsed or 1e-9
@@ -98,7 +130,7 @@ def _work(run: Run, budget: int, console: Console, quiet: bool) -> Outcome:
                 rate=at.graphs / passed,
             )  # fmt: skip
 
-        return run.work(show, budget)
+        return work(show, budget)
 
 
 def info(
