@@ -155,7 +155,8 @@ class Solver {
     const double t = curve > 0 ? std::min(1.0, -slope / (2 * curve)) : 1.0;
     if (!(t * slope + t * t * curve < 0)) return {-slope, 0.0};
     for (int64_t i = 0; i < size; ++i) {
-      x_[size_t(i)] += t * (next_[size_t(i)] - x_[size_t(i)]);
+      // rounding must not leave a coupling below zero
+      x_[size_t(i)] = std::max(0.0, x_[size_t(i)] + t * (next_[size_t(i)] - x_[size_t(i)]));
       gradient_[size_t(i)] += t * (ahead_[size_t(i)] - gradient_[size_t(i)]);
     }
     return {-slope, t * mass};

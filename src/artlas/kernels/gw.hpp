@@ -124,12 +124,13 @@ struct Relational {
     for (int64_t b = 0; b < p.m; ++b) {
       const double keep = column[b] > p.nu[b] ? p.nu[b] / column[b] : 1;
       s.scale[b] = keep;
-      column[b] = p.nu[b] - keep * column[b];
+      const double lack = p.nu[b] - keep * column[b];
+      column[b] = lack > 0 ? lack : 0;
     }
     for (int64_t i = 0; i < p.n; ++i) {
       double *row = x + i * p.stride, sum = 0;
       for (int64_t b = 0; b < p.m; ++b) sum += row[b] *= s.scale[b];
-      s.row_scale[i] = p.mu[i] - sum;
+      s.row_scale[i] = p.mu[i] > sum ? p.mu[i] - sum : 0;
       missing += s.row_scale[i];
     }
     if (!(missing > 0)) return;
