@@ -91,36 +91,43 @@ def solve(
     bases, roles = relations.shape[:2]
     nu = np.full((bases, roles), 1 / roles) if measures is None else _measures(measures, relations)
     mu = degree_measure(graphs, measure_epsilon).numpy()
-    best: Solution | None = None
-    for number, (start, config) in enumerate(starts):
+    found = []
+    for start, config in starts:
         parts = [
             _from_start(native, part, own, relations, nu, start, config)
             for part, own in _parts(graphs, mu, bases * roles)
         ]
-        statistics = {
-            name: np.concatenate([stats[..., i] for _, stats in parts])
-            for i, name in enumerate(STATISTICS)
-        }
-        couplings = [coupling for made, _ in parts for coupling in made]
-        which = np.full((len(graphs), bases), number)
-        found = Solution(statistics["after"], couplings, statistics, which)
-        best = found if best is None else _better(best, found)
-    if best is None:
-        raise ValueError("At least one start is needed, got none.")
-    return best
+        found.append(joined(parts))
+    return best(found)
 
 
-def _better(one: Solution, other: Solution) -> Solution:
-    wins = other.energies < one.energies
+def joined(parts: Sequence[Solution]) -> Solution:
+    """The solutions of one graph after another as one."""
     return Solution(
-        np.where(wins, other.energies, one.energies),
-        [
-            np.where(own[:, None, None], b, a)
-            for a, b, own in zip(one.couplings, other.couplings, wins, strict=True)
-        ],
-        {n: np.where(wins, other.statistics[n], one.statistics[n]) for n in STATISTICS},
-        np.where(wins, other.start, one.start),
+        np.concatenate([part.energies for part in parts]),
+        [coupling for part in parts for coupling in part.couplings],
+        {name: np.concatenate([part.statistics[name] for part in parts]) for name in STATISTICS},
+        np.concatenate([part.start for part in parts]),
     )
+
+
+def best(solutions: Sequence[Solution]) -> Solution:
+    """Of several solutions of the same pairs the lowest energies, the first among equals."""
+    if not solutions:
+        raise ValueError("At least one start is needed, got none.")
+    kept = solutions[0]
+    for number, other in enumerate(solutions[1:], 1):
+        wins = other.energies < kept.energies
+        kept = Solution(
+            np.where(wins, other.energies, kept.energies),
+            [
+                np.where(own[:, None, None], new, old)
+                for old, new, own in zip(kept.couplings, other.couplings, wins, strict=True)
+            ],
+            {n: np.where(wins, other.statistics[n], kept.statistics[n]) for n in STATISTICS},
+            np.where(wins, number, kept.start),
+        )
+    return kept
 
 
 def _parts(graphs: Graphs, mu: Array, width: int) -> Iterator[tuple[Graphs, Array]]:
@@ -133,7 +140,7 @@ def _parts(graphs: Graphs, mu: Array, width: int) -> Iterator[tuple[Graphs, Arra
 def _from_start(
     native: Any, graphs: Graphs, mu: Array, relations: Array, nu: Array, start: Start,
     config: SolverConfig,
-) -> tuple[list[Array], Array]:  # fmt: skip
+) -> Solution:  # fmt: skip
     bases, roles = relations.shape[:2]
     made = [_couplings(start(graph), graph, relations) for graph in graphs]
     sizes = np.repeat(graphs.sizes.numpy(), bases)
@@ -148,7 +155,9 @@ def _from_start(
     )  # fmt: skip
     ends = np.cumsum(graphs.sizes.numpy()) * bases * roles
     couplings = [part.reshape(bases, -1, roles) for part in np.split(flat, ends[:-1])]
-    return couplings, stats.reshape(len(graphs), bases, -1)
+    found = stats.reshape(len(graphs), bases, -1)
+    statistics = {name: found[..., i] for i, name in enumerate(STATISTICS)}
+    return Solution(statistics["after"], couplings, statistics, np.zeros(found.shape[:2], int))
 
 
 def _relations(relations: Any) -> Array:
@@ -228,15 +237,20 @@ def refine(model: ART, graphs: Any, steps: int) -> Solution:
     return solve(graphs, model.atlas.relations(), starts, model.config.measure_epsilon)
 
 
+def reference_starts(model: ART) -> dict[str, tuple[Start, SolverConfig]]:
+    """The three starts of the reference, by name."""
+    relations, epsilon = model.atlas.relations(), model.config.measure_epsilon
+    return {
+        "from ART": (amortized(model), EXACT),
+        "from product": (independent(relations, epsilon), FROM_AFAR),
+        "from degrees": (by_degree(relations, epsilon), FROM_AFAR),
+    }
+
+
 def reference(model: ART, graphs: Any) -> Solution:
     """The least energies found from three starts: the model's, the product, and by degree."""
-    relations, epsilon = model.atlas.relations(), model.config.measure_epsilon
-    starts = [
-        (amortized(model), EXACT),
-        (independent(relations, epsilon), FROM_AFAR),
-        (by_degree(relations, epsilon), FROM_AFAR),
-    ]
-    return solve(graphs, relations, starts, epsilon)
+    starts = list(reference_starts(model).values())
+    return solve(graphs, model.atlas.relations(), starts, model.config.measure_epsilon)
 
 
 def discrepancies(graphs: Any, pairs: Any, measure_epsilon: float = 1e-8) -> Array:

@@ -15,7 +15,7 @@ from artlas.config import ArtConfig
 from artlas.datasets.registry import DatasetError, find
 from artlas.entrance import GraphError
 from artlas.pretrain import PretrainConfig, TrainingError
-from artlas.studies import atlas, frame, perturbation
+from artlas.studies import alignment, atlas, capacity, components, frame, perturbation
 from artlas.studies import forms as study
 from artlas.studies.folds import Folds, targets_of
 from artlas.studies.transfer import merge, read
@@ -146,7 +146,7 @@ def run(made: frame.Study, setting: frame.Setting, out: Path) -> None:
         raise typer.Exit(1)
 
 
-for _study in (atlas.STUDY,):
+for _study in (atlas.STUDY, components.STUDY, capacity.STUDY, alignment.STUDY):
     add(_study)
 
 
