@@ -18,7 +18,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import importing, loading, memory, scaling, solver, speed
+from benchmarks import giant, importing, iterative, loading, memory, scaling, solver, speed
 from benchmarks.data import BATCH, SEED, Batch, random_batch, real_batches
 from benchmarks.report import ROOT, Figure, Report
 from benchmarks.speed import Bars
@@ -123,6 +123,17 @@ def reddit(plan: Plan) -> Iterable[Figure]:
     return [] if plan.quick else loading.measure_reddit()
 
 
+def giants(plan: Plan) -> Iterable[Figure]:
+    """One graph of up to ten million nodes, file to vector."""
+    for representation in ("paper", "plus"):
+        yield from giant.measure(5 if plan.quick else giant.LARGEST, representation)
+
+
+def gromov_wasserstein(plan: Plan) -> Iterable[Figure]:
+    """The iterative solver beside POT's, and direct alignment beside it."""
+    return iterative.measure(6 if plan.quick else 25, plan.quick)
+
+
 GROUPS: dict[str, Group] = {
     "nci1": nci1,
     "collab": collab,
@@ -134,6 +145,8 @@ GROUPS: dict[str, Group] = {
     "collab-text": collab_text,
     "push": push,
     "reddit": reddit,
+    "giant": giants,
+    "gw": gromov_wasserstein,
 }
 
 

@@ -53,10 +53,9 @@ class Solver {
     if (int64_t(listed_.size()) < size) listed_.resize(size_t(size));
     if (int64_t(row_scale_.size()) < n) row_scale_.resize(size_t(n));
     if (int64_t(members_.size()) < n * m) members_.resize(size_t(n * m));
-    for (auto* part : {&price_, &excess_, &distance_, &scale_, &row_})
+    for (auto* part : {&price_, &excess_, &distance_, &open_, &path_, &scale_, &row_})
       part->resize(size_t(stride_));
-    for (auto* part : {&from_, &via_, &count_}) part->resize(size_t(stride_));
-    closed_.resize(size_t(stride_));
+    count_.resize(size_t(stride_));
     relation_.assign(size_t(m * stride_), 0.0);
     const double* relation = b_.relations + problem.relation * m * m;
     for (int64_t a = 0; a < m; ++a)
@@ -70,9 +69,8 @@ class Solver {
           b_.mu + problem.first,
           relation_.data(),
           b_.nu + problem.relation * m};
-    space_ = {price_.data(),     excess_.data(), distance_.data(), scale_.data(),
-              row_scale_.data(), from_.data(),   via_.data(),      count_.data(),
-              closed_.data(),    listed_.data(), members_.data()};
+    space_ = {price_.data(), excess_.data(),    distance_.data(), open_.data(),   path_.data(),
+              scale_.data(), row_scale_.data(), count_.data(),    listed_.data(), members_.data()};
     std::fill_n(x_.data(), size, 0.0);
     for (int64_t i = 0; i < n; ++i)
       std::copy_n(problem.coupling + i * m, m, &x_[size_t(i * stride_)]);
@@ -169,9 +167,9 @@ class Solver {
   GwView p_{};
   TransportSpace space_{};
   std::vector<double> x_, next_, gradient_, ahead_, relation_, row_scale_;
-  std::vector<double> price_, excess_, distance_, scale_, row_;
-  std::vector<int64_t> from_, via_, count_;
-  std::vector<uint8_t> closed_, listed_;
+  std::vector<double> price_, excess_, distance_, open_, path_, scale_, row_;
+  std::vector<int64_t> count_;
+  std::vector<uint8_t> listed_;
   std::vector<int32_t> members_, held_;
   std::vector<int64_t> start_;
 };

@@ -11,6 +11,12 @@
 
 namespace artlas::ARTLAS_ISA {
 
+// eight doubles at any address
+typedef double vd __attribute__((vector_size(64), aligned(8)));
+typedef int64_t vl __attribute__((vector_size(64)));
+ARTLAS_INLINE vd& eight(double* p) { return *reinterpret_cast<vd*>(p); }
+ARTLAS_INLINE const vd& eight(const double* p) { return *reinterpret_cast<const vd*>(p); }
+
 struct Relational {
   // out = -4 A X B, the gradient of the energy at X
   static void gradient(const GwView& p, const double* x, double* row, double* out) {
@@ -45,34 +51,18 @@ struct Relational {
   static void transport(const GwView& p, const double* cost, const TransportSpace& s, double* x) {
     const double tiny = 1e-15;
     for (int64_t b = 0; b < p.m; ++b) s.excess[b] = -p.nu[b], s.count[b] = 0;
+    for (int64_t b = p.m; b < p.stride; ++b) s.price[b] = -1e300;  // nobody takes what is no role
     for (int64_t i = 0; i < p.n * p.stride; ++i) x[i] = 0, s.listed[i] = 0;
     for (int64_t i = 0; i < p.n; ++i) {
       const double* row = cost + i * p.stride;
-      int64_t best = 0;
-      double least = row[0] - s.price[0];
-      for (int64_t b = 1; b < p.m; ++b)
-        if (row[b] - s.price[b] < least) least = row[b] - s.price[b], best = b;
+      for (int64_t b = 0; b < p.stride; b += 8)
+        eight(s.open + b) = eight(row + b) - eight(s.price + b);
+      const int64_t best = least(s.open, p.stride);
       move(p, s, x, i, best, p.mu[i]);
       s.excess[best] += p.mu[i];
     }
-    for (;;) {
-      const int64_t end = shortest_path(p, cost, s, x, tiny);
-      if (end < 0) return;
-      double amount = -s.excess[end];
-      int64_t start = end;
-      for (; s.from[start] >= 0; start = s.from[start]) {
-        const double held = x[s.via[start] * p.stride + s.from[start]];
-        if (held < amount) amount = held;
-      }
-      if (s.excess[start] < amount) amount = s.excess[start];
-      for (int64_t b = end; s.from[b] >= 0; b = s.from[b]) {
-        double& held = x[s.via[b] * p.stride + s.from[b]];
-        held = held - amount < tiny ? 0 : held - amount;
-        move(p, s, x, s.via[b], b, amount);
-      }
-      s.excess[start] -= amount;
-      s.excess[end] += amount;
-    }
+    while (shortest_paths(p, cost, s, x, tiny))
+      for (int64_t end = 0; end < p.m; ++end) fill_up(p, s, x, end, tiny);
   }
 
   // T exp(-gradient / epsilon), scaled to both measures by at most `most` iterations and rounded:
@@ -175,33 +165,76 @@ struct Relational {
     s.members[b * p.n + s.count[b]++] = int32_t(i);
   }
 
-  // From the roles that have too much to the nearest that has too little, over nodes that can
-  // change from one role to another; prices rise with the distance, so that lengths stay positive.
-  static int64_t shortest_path(const GwView& p, const double* cost, const TransportSpace& s,
-                               const double* x, double tiny) {
+  struct Change {
+    int64_t node, role;
+  };
+  // the node that changes to a role on the shortest path, and from which role
+  static Change before(const GwView& p, const TransportSpace& s, int64_t role) {
+    const int64_t label = int64_t(s.path[role]);
+    return {label / p.m, label % p.m};
+  }
+
+  // the place of the smallest of so many values, a multiple of eight
+  ARTLAS_INLINE static int64_t least(const double* values, int64_t count) {
+    vd best = eight(values), at = {0, 1, 2, 3, 4, 5, 6, 7}, here = at;
+    for (int64_t b = 8; b < count; b += 8) {
+      here += 8;
+      const vd value = eight(values + b);
+      at = value < best ? here : at;
+      best = value < best ? value : best;
+    }
+    int64_t found = 0;
+    for (int k = 1; k < 8; ++k)
+      if (best[k] < best[found]) found = k;
+    return int64_t(at[found]);
+  }
+
+  // Along the shortest path, what role `end` lacks, the path's first has too much, and the nodes on
+  // the way can pass on.
+  static void fill_up(const GwView& p, const TransportSpace& s, double* x, int64_t end,
+                      double tiny) {
+    double amount = -s.excess[end];
+    if (amount <= tiny) return;
+    int64_t start = end;
+    while (s.path[start] >= 0) {
+      const auto [node, role] = before(p, s, start);
+      const double held = x[node * p.stride + role];
+      if (held < amount) amount = held;
+      start = role;
+    }
+    if (s.excess[start] < amount) amount = s.excess[start];
+    if (amount <= 0) return;
+    for (int64_t b = end; s.path[b] >= 0;) {
+      const auto [node, role] = before(p, s, b);
+      double& held = x[node * p.stride + role];
+      held = held - amount < tiny ? 0 : held - amount;
+      move(p, s, x, node, b, amount);
+      b = role;
+    }
+    s.excess[start] -= amount;
+    s.excess[end] += amount;
+  }
+
+  // From the roles that have too much to all others, over nodes that can change from one role to
+  // another. Prices rise by the distance: lengths stay positive, and those on the paths are zero,
+  // so that all of them can be used. False if no role has too much.
+  static bool shortest_paths(const GwView& p, const double* cost, const TransportSpace& s,
+                             const double* x, double tiny) {
     const double far = 1e300;
     bool any = false;
-    for (int64_t b = 0; b < p.m; ++b) {
-      const bool source = s.excess[b] > tiny;
+    for (int64_t b = 0; b < p.stride; ++b) {
+      const bool source = b < p.m && s.excess[b] > tiny;
       any |= source;
       s.distance[b] = source ? 0 : far;
-      s.from[b] = -1;
-      s.closed[b] = 0;
+      s.path[b] = -1;
+      s.open[b] = b < p.m ? s.distance[b] : 2 * far;
     }
-    for (int64_t b = p.m; b < p.stride; ++b) s.distance[b] = -far;  // never reached
-    if (!any) return -1;
+    if (!any) return false;
     for (;;) {
-      int64_t a = -1;
-      double nearest = far;
-      for (int64_t b = 0; b < p.m; ++b)
-        if (!s.closed[b] && s.distance[b] < nearest) nearest = s.distance[b], a = b;
-      if (a < 0) return -1;
-      if (s.excess[a] < -tiny) {
-        for (int64_t b = 0; b < p.m; ++b)
-          s.price[b] += s.distance[b] < nearest ? s.distance[b] : nearest;
-        return a;
-      }
-      s.closed[a] = 1;
+      const int64_t a = least(s.open, p.stride);
+      const double nearest = s.open[a];
+      if (nearest >= far) break;
+      s.open[a] = 2 * far;
       int32_t* member = s.members + a * p.n;
       for (int64_t k = 0; k < s.count[a];) {
         const int64_t i = member[k];
@@ -212,17 +245,20 @@ struct Relational {
         }
         const double* row = cost + i * p.stride;
         const double base = nearest - (row[a] - s.price[a]);
-        for (int64_t b = 0; b < p.stride; ++b) {
-          double length = base + (row[b] - s.price[b]);
-          length = length < nearest ? nearest : length;
-          const bool better = length < s.distance[b];
-          s.distance[b] = better ? length : s.distance[b];
-          s.via[b] = better ? i : s.via[b];
-          s.from[b] = better ? a : s.from[b];
+        const double label = double(i * p.m + a);
+        for (int64_t b = 0; b < p.stride; b += 8) {
+          vd length = base + (eight(row + b) - eight(s.price + b));
+          length = length < nearest ? vd{} + nearest : length;
+          const vl better = (length < eight(s.distance + b)) & (eight(s.open + b) <= far);
+          eight(s.distance + b) = better ? length : eight(s.distance + b);
+          eight(s.open + b) = better ? length : eight(s.open + b);
+          eight(s.path + b) = better ? vd{} + label : eight(s.path + b);
         }
         ++k;
       }
     }
+    for (int64_t b = 0; b < p.m; ++b) s.price[b] += s.distance[b] < far ? s.distance[b] : 0;
+    return true;
   }
 };
 

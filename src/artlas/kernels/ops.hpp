@@ -134,12 +134,11 @@ struct GwView {
 };
 
 struct TransportSpace {  // scratch of one problem; price is kept between its steps
-  double *price, *excess, *distance, *scale;  // [stride]
-  double* row_scale;                          // [n]
-  int64_t *from, *via, *count;                // [stride]
-  uint8_t* closed;                            // [stride]
-  uint8_t* listed;                            // [n, stride]
-  int32_t* members;                           // [m, n]
+  double *price, *excess, *distance, *open, *path, *scale;  // [stride]
+  double* row_scale;                                        // [n]
+  int64_t* count;                                           // [stride]
+  uint8_t* listed;                                          // [n, stride]
+  int32_t* members;                                         // [m, n]
 };
 
 struct GwOps {
