@@ -195,6 +195,7 @@ def figure(records: Sequence[Record]) -> Any:
         if name == "delta_q":
             panel.axhline(PAPER_Q, color=plots.MUTED, ls=":", lw=1, label="paper, bound")
             panel.set_yscale("symlog", linthresh=1e-8)
+            panel.set_ylim(bottom=0)
         panel.set_title(title, fontsize=10, color=plots.INK)
         panel.set_xlabel("realised ratio", fontsize=9, color=plots.MUTED)
         plots.plain_axes(panel)
