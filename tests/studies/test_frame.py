@@ -7,8 +7,10 @@ import json
 
 import numpy as np
 import pytest
+import typer
 
 from artlas import plots
+from artlas.cli import study as cli
 from artlas.studies import frame
 from artlas.studies.frame import Job, Setting, Study, stratified
 
@@ -138,3 +140,25 @@ def test_strata_that_cannot_be():
     with pytest.raises(ValueError, match="at least 3"):
         stratified([0, 1, 2], 2)
     assert stratified([0, 1, 1], 50).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "kept"), [(KeyboardInterrupt, 130, 1), (ValueError, 1, 2)]
+)
+def test_what_is_finished_is_kept_when_a_job_is_stopped_or_fails(
+    error, code, kept, monkeypatch, tmp_path, capsys
+):
+    def broken(target, seed, report):
+        if seed == 2:
+            raise error("no")
+        return {"value": seed / 2}
+
+    monkeypatch.setitem(globals(), "measure", broken)
+    setting = Setting(None, tmp_path / "runs", ("BZR",), (1, 2, 3))
+    with pytest.raises(typer.Exit) as stopped:
+        cli.run(study(), setting, tmp_path)
+    assert stopped.value.exit_code == code
+    assert len(json.loads((tmp_path / "toy.json").read_text())) == kept
+    said = capsys.readouterr().out
+    assert ("BZR 2 failed: no" in said) == (error is ValueError)
+    assert (tmp_path / "toy.md").exists() == (error is ValueError)

@@ -70,7 +70,7 @@ def _variants(records: Sequence[Record]) -> str:
     shown = {
         "Delta_T": ("paper", "delta_t", ".3f"), "Delta_H": ("paper", "delta_h", ".4f"),
         "Delta_q": ("paper", "delta_q", ".1e"), "q moved": ("standardised", "moved", ".3f"),
-        "gain before": ("energy", "gain_before", ".4f"),
+        "gain before": ("energy", "gain_before", "z.4f"),
     }  # fmt: skip
     body = []
     for target in ordered(records, "target", list(PAPER)):
@@ -141,7 +141,7 @@ def _energy(records: Sequence[Record]) -> str:
     body = [
         [
             target, f"{ratio:g}", f"{mean(own, 'realised'):.3f}",
-            _with_half(own, "gain_before", ".4f"), _with_half(own, "gain", ".4f"),
+            _with_half(own, "gain_before", "z.4f"), _with_half(own, "gain", "z.4f"),
             _with_half(own, "gain_change", ".4f"),
         ]
         for target, ratio, own in _cells(records)
@@ -195,6 +195,7 @@ def figure(records: Sequence[Record]) -> Any:
         if name == "delta_q":
             panel.axhline(PAPER_Q, color=plots.MUTED, ls=":", lw=1, label="paper, bound")
             panel.set_yscale("symlog", linthresh=1e-8)
+            panel.set_ylim(bottom=0)
         panel.set_title(title, fontsize=10, color=plots.INK)
         panel.set_xlabel("realised ratio", fontsize=9, color=plots.MUTED)
         plots.plain_axes(panel)
