@@ -1,0 +1,73 @@
+"""Alignment schemes: agreement, the representation from couplings, and the quick command."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import artlas
+from artlas import kernels
+from artlas.cli import app
+from artlas.datasets.builtin import real_networks
+from artlas.studies import alignment, folds
+
+THREE = ["BZR", "IMDB-BINARY", "PROTEINS"]
+
+
+def test_agreement_counts_orders_and_nearest_bases():
+    reference = np.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])
+    assert alignment.agreement(reference, reference) == (1.0, 1.0)
+    other = np.array([[10.0, 20.0, 30.0], [1.0, 2.0, 3.0]])
+    assert alignment.agreement(other, reference) == (0.0, 0.5)
+
+
+def test_z_from_the_models_own_couplings_is_its_z():
+    model, graphs = artlas.load("graph"), real_networks().graphs[:4]
+    energies = model.align(graphs).energies.double().numpy()
+    couplings = [model.couplings(graphs[g]) for g in range(len(graphs))]
+    made = alignment.representation(model, graphs, energies, couplings)
+    wanted = model.embed(graphs, "paper").double().numpy()
+    np.testing.assert_allclose(made, wanted, atol=1e-4 * np.abs(wanted).max())
+
+
+@pytest.mark.skipif(not kernels.available(), reason="the solver is compiled code")
+@pytest.mark.parametrize("name", ["alignment", "components", "capacity"])
+def test_the_quick_commands(monkeypatch, raw, tmp_path, name):
+    for source in THREE:
+        root = raw(source)
+    monkeypatch.setattr(folds, "sources_of", lambda level: THREE)
+
+    def call():
+        places = "--root", root, "--runs", tmp_path / "runs", "--out", tmp_path / "out"
+        words = ["study", name, "--quick", *places]
+        return CliRunner().invoke(app, [str(word) for word in words])
+
+    torch.manual_seed(0)
+    done = call()
+    assert done.exit_code == 0, done.output
+    file = tmp_path / "out" / f"{name}-quick.json"
+    records = json.loads(file.read_text())
+    if name == "alignment":
+        (record,) = records
+        schemes = record["schemes"]
+        assert set(schemes) == set(alignment.SCHEMES)
+        assert schemes["reference"]["rho"] == schemes["reference"]["top"] == 1
+        refined = schemes["ART + 10 steps"]
+        assert refined["raised"] <= 1e-6
+        assert schemes["ART"]["energy"] > refined["energy"] >= schemes["from ART"]["energy"] - 1e-9
+        assert schemes["from ART"]["energy"] >= schemes["reference"]["energy"]
+        assert sum(record["wins"]) == pytest.approx(1, abs=1e-3)
+    else:
+        wanted = {"components": 3, "capacity": 4}[name]
+        assert len(records) == wanted
+        for record in records:
+            assert set(record["accuracy"]) == {"q", "H", "z"}
+            assert all(0 <= value <= 100 for value in record["accuracy"].values())
+        assert len({record["episodes"] for record in records}) == 1
+    before = file.read_bytes()
+    assert call().exit_code == 0
+    assert file.read_bytes() == before
