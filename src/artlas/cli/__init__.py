@@ -8,6 +8,7 @@ import typer
 
 import artlas
 from artlas.cli import data, search
+from artlas.cli.certify import certify
 from artlas.cli.demo import demo
 from artlas.cli.embed import embed, info
 from artlas.cli.explain import explain
@@ -26,6 +27,7 @@ app.command()(demo)
 app.command()(embed)
 app.command()(info)
 app.command()(explain)
+app.command()(certify)
 app.command()(pretrain)
 app.add_typer(transfer_app, name="transfer")
 app.add_typer(study_app, name="study")
