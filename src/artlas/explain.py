@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from artlas.graphs import Graphs
 from artlas.layout import spring_layout
 from artlas.model import ART
+from artlas.pages import document
 from artlas.plots import COLOURS, INK, MUTED, PALE
 from artlas.ppr import PprConfig, ego_graphs
 from artlas.reference import Reference
@@ -97,22 +98,7 @@ def page(e: Explanation, whole: Graphs) -> str:
             f"{_map(e, e.reference)}</section>"
         )
     sections.append(f"<section><h2>All bases</h2>{_table(e)}</section>")
-    return (
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title>"
-        "<meta name=viewport content='width=device-width, initial-scale=1'>"
-        f"<style>{STYLE}</style><body>{''.join(sections)}</body></html>\n"
-    )
-
-
-STYLE = (
-    f"body{{font:16px/1.5 system-ui,sans-serif;color:{INK};max-width:62rem;margin:2rem auto;"
-    f"padding:0 1rem}}h1{{font-size:1.7rem;margin:0}}h2{{font-size:1.15rem;margin:2rem 0 .2rem}}"
-    f"p{{margin:.3rem 0 .8rem;color:{MUTED};max-width:46rem}}.lead{{color:{INK};font-size:1.1rem}}"
-    ".row{display:flex;flex-wrap:wrap;gap:1.5rem}figure{margin:0}figcaption{font-size:.85rem;"
-    f"color:{MUTED}}}svg{{max-width:100%;height:auto}}table{{border-collapse:collapse;"
-    "font-variant-numeric:tabular-nums;font-size:.9rem}td,th{padding:.15rem 1.1rem .15rem 0;"
-    f"text-align:right}}th{{font-weight:600;border-bottom:1px solid {PALE}}}"
-)
+    return document(e.title, "".join(sections))
 
 
 def _verdict(e: Explanation) -> str:

@@ -62,7 +62,7 @@ def embed(
     with tempfile.TemporaryDirectory(prefix="artlas-") as folder:
         try:
             cluster = _cluster(engine, workers, address)
-            found = [entry for name in inputs for entry in _entries(name, format, Path(folder))]
+            found = [entry for name in inputs for entry in entries(name, format, Path(folder))]
             run = Run(out, found, checkpoint.load(model), representation)
             work = run.work if cluster is None else functools.partial(cluster.work, run)
             outcome = _work(work, len(found), budget << 20, console, quiet)
@@ -86,7 +86,7 @@ def embed(
         raise typer.Exit(1)
 
 
-def _entries(name: str, format: str | None, folder: Path) -> list[Input]:
+def entries(name: str, format: str | None, folder: Path) -> list[Input]:
     """An input, or the files of a folder that is no dataset itself, in order."""
     if name == "-":
         path = folder / "standard-input"
