@@ -61,8 +61,11 @@ struct Relational {
       move(p, s, x, i, best, p.mu[i]);
       s.excess[best] += p.mu[i];
     }
-    while (shortest_paths(p, cost, s, x, tiny))
-      for (int64_t end = 0; end < p.m; ++end) fill_up(p, s, x, end, tiny);
+    // what is left over in the end is rounding: too much here, and too little nowhere
+    for (bool moved = true; moved && shortest_paths(p, cost, s, x, tiny);) {
+      moved = false;
+      for (int64_t end = 0; end < p.m; ++end) moved |= fill_up(p, s, x, end, tiny);
+    }
   }
 
   // T exp(-gradient / epsilon), scaled to both measures by at most `most` iterations and rounded:
@@ -191,10 +194,10 @@ struct Relational {
 
   // Along the shortest path, what role `end` lacks, the path's first has too much, and the nodes on
   // the way can pass on.
-  static void fill_up(const GwView& p, const TransportSpace& s, double* x, int64_t end,
+  static bool fill_up(const GwView& p, const TransportSpace& s, double* x, int64_t end,
                       double tiny) {
     double amount = -s.excess[end];
-    if (amount <= tiny) return;
+    if (amount <= tiny) return false;
     int64_t start = end;
     while (s.path[start] >= 0) {
       const auto [node, role] = before(p, s, start);
@@ -203,7 +206,7 @@ struct Relational {
       start = role;
     }
     if (s.excess[start] < amount) amount = s.excess[start];
-    if (amount <= 0) return;
+    if (amount <= 0) return false;
     for (int64_t b = end; s.path[b] >= 0;) {
       const auto [node, role] = before(p, s, b);
       double& held = x[node * p.stride + role];
@@ -213,6 +216,7 @@ struct Relational {
     }
     s.excess[start] -= amount;
     s.excess[end] += amount;
+    return true;
   }
 
   // From the roles that have too much to all others, over nodes that can change from one role to
