@@ -18,7 +18,17 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import giant, importing, iterative, loading, memory, scaling, solver, speed
+from benchmarks import (
+    embedding,
+    giant,
+    importing,
+    iterative,
+    loading,
+    memory,
+    scaling,
+    solver,
+    speed,
+)
 from benchmarks.data import BATCH, SEED, Batch, random_batch, real_batches
 from benchmarks.report import ROOT, Figure, Report
 from benchmarks.speed import Bars
@@ -134,6 +144,11 @@ def gromov_wasserstein(plan: Plan) -> Iterable[Figure]:
     return iterative.measure(6 if plan.quick else 25, plan.quick)
 
 
+def embed(plan: Plan) -> Iterable[Figure]:
+    """`artlas embed`, and what a user would pick instead."""
+    return embedding.measure(loading.bench_root(), plan.quick)
+
+
 GROUPS: dict[str, Group] = {
     "nci1": nci1,
     "collab": collab,
@@ -147,6 +162,7 @@ GROUPS: dict[str, Group] = {
     "reddit": reddit,
     "giant": giants,
     "gw": gromov_wasserstein,
+    "embedding": embed,
 }
 
 

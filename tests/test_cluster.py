@@ -161,7 +161,8 @@ def test_what_one_process_began_the_command_finishes_by_ray(
         begun.work(lambda at: None, BATCH)
     monkeypatch.undo()
     assert begun.finished(0) is not None
-    assert len(begun.begun()[2]) == 2
+    assert begun.finished(2) is None
+    assert len(begun.begun()[2]) >= 2
     words = [*(entry.path for entry in inputs), "--out", out, "--model", tmp_path / "model"]
     more = ["--engine", "ray", "--workers", "1", "--budget", "1"]
     done = CliRunner().invoke(app, ["embed", *map(str, words), *more])

@@ -123,8 +123,8 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         refuse(path, "this is not a whole safetensors file", shown(str(error)), "write it anew")
 
 
-def write_json(path: Path, content: Any) -> None:
-    with atomic(path) as out:
+def write_json(path: Path, content: Any, durable: bool = True) -> None:
+    with atomic(path, durable=durable) as out:
         out.write((json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
 
 

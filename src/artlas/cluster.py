@@ -200,7 +200,7 @@ class _Books:
             self.graphs += item.graphs
             self._finish(item.number)
         name, inputs = self.run.inputs[item.number].name, len(self.run.inputs)
-        self.report(Progress(self.graphs, name, self.done, inputs))
+        self.report(Progress(self.graphs, name, self.done, inputs, self.done / inputs))
 
     def outcome(self) -> Outcome:
         """What the run has done, once nothing more comes."""

@@ -287,35 +287,42 @@ def ranges(starts: Any, pointer: Any) -> Any:
 
 
 def canonical(
-    sizes: Sequence[int], edges: Sequence[Any], changes: Counter[str], undirected: bool = False
+    sizes: Sequence[int],
+    edges: Sequence[Any],
+    changes: Counter[str],
+    undirected: bool = False,
+    first: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """node_ptr, row_ptr, col of checked edges [2, E_g]: A = [A_in or A_in^T] without diagonal.
+    """node_ptr, row_ptr, col of edges [2, E_g]: A = [A_in or A_in^T] without diagonal.
 
-    What had to be changed is counted in ``changes``; where edges are ``undirected`` by nature, one
-    that is listed in one direction is no change.
+    The nodes of every graph count from ``first``. What had to be changed is counted in ``changes``;
+    where edges are ``undirected`` by nature, one that is listed in one direction is no change.
     """
-    total, stored = sum(sizes), sum(part.shape[1] for part in edges)
+    total = sum(sizes)
     check_total(total)
-    ends = np.empty((2, stored), dtype=np.int32)
-    node = entry = 0
-    for n, part in zip(sizes, edges, strict=True):
-        span = ends[:, entry : entry + part.shape[1]]
-        span[:] = part
-        span += node
-        node, entry = node + n, entry + part.shape[1]
+    ends = _joined(sizes, edges)
     native = kernels.native_data()
-    found = _rows_slowly(ends, total) if native is None else native.rows(ends, total)
-    changes["loops"] += found.loops
-    changes["duplicates"] += found.duplicates
-    if not undirected:
-        changes["one_way"] += found.one_way
-    row_ptr, col = torch.from_numpy(found.row_ptr), torch.from_numpy(found.col)
-    return torch.from_numpy(pointer(sizes)), row_ptr, col
+    made = _sparse_rows(ends, total, first) if native is None else native.canonical(
+        ends, total, first
+    )  # fmt: skip
+    if made is None:
+        raise IndexError(f"A node is out of range: there are {total}, counted from {first}.")
+    count_changes(made, changes, undirected)
+    arrays = pointer(sizes), made.row_ptr, made.col
+    node_ptr, row_ptr, col = map(torch.from_numpy, arrays)
+    return node_ptr, row_ptr, col
+
+
+def count_changes(made: Any, changes: Counter[str], undirected: bool = False) -> None:
+    """Count what was changed when entries were made canonical."""
+    changes["duplicates"] += made.duplicates
+    if made.loops:
+        changes["loops"] += made.loops
+    if made.one_way and not undirected:
+        changes["one_way"] += made.one_way
 
 
 class _Rows(NamedTuple):
-    """What the compiled ``rows`` gives."""
-
     row_ptr: Any
     col: Any
     loops: int
@@ -323,19 +330,38 @@ class _Rows(NamedTuple):
     one_way: int
 
 
-def _rows_slowly(ends: Any, nodes: int) -> _Rows:
+def _joined(sizes: Sequence[int], edges: Sequence[Any]) -> Any:
+    """The edges of all graphs with global ids, int32 [2, E]; those of one graph as they are."""
+    if len(edges) == 1 and edges[0].dtype == np.int32:
+        return edges[0]
+    ends = np.empty((2, sum(part.shape[1] for part in edges)), dtype=np.int32)
+    node = entry = 0
+    for n, part in zip(sizes, edges, strict=True):
+        span = ends[:, entry : entry + part.shape[1]]
+        span[:] = part
+        span += node
+        node, entry = node + n, entry + part.shape[1]
+    return ends
+
+
+def _sparse_rows(ends: Any, total: int, first: int) -> _Rows | None:
+    """What the compiled code makes of entries [2, E], without it."""
     from scipy.sparse import coo_array
 
-    stored = ends.shape[1]
-    ends = ends[:, ends[0] != ends[1]]
-    loops = stored - ends.shape[1]
+    if ends.size and (ends.min() < first or ends.max() >= total + first):
+        return None
+    kept = ends[:, ends[0] != ends[1]] - first
     # Boolean, because SciPy sums duplicates, and a small integer would wrap around to zero.
-    ones = np.ones(ends.shape[1], dtype=bool)
-    a = coo_array((ones, (ends[0], ends[1])), shape=(nodes, nodes)).tocsr()
+    ones = np.ones(kept.shape[1], dtype=bool)
+    a = coo_array((ones, (kept[0], kept[1])), shape=(total, total)).tocsr()
+    loops, duplicates = ends.shape[1] - kept.shape[1], kept.shape[1] - a.nnz
+    del kept, ones
+    reverse = a.T.tocsr()
+    same = np.array_equal(a.indptr, reverse.indptr) and np.array_equal(a.indices, reverse.indices)
     # |A or A^T| - |A| = |A| - |A and A^T|: the entries whose reverse is absent.
-    either = a.maximum(a.T.tocsr())
+    either = a if same else a.maximum(reverse)
     row_ptr, col = either.indptr.astype(np.int64), either.indices.astype(np.int32, copy=False)
-    return _Rows(row_ptr, col, loops, ends.shape[1] - a.nnz, either.nnz - a.nnz)
+    return _Rows(row_ptr, col, loops, duplicates, either.nnz - a.nnz)
 
 
 def describe_changes(changes: Counter[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from artlas.ppr import EgoGraphs, PprConfig, ego_graphs
 from artlas.transport import degree_measure, normalised_degree, structure_of
 
 Data = TypeVar("Data", Graphs, EgoGraphs)
-BUDGET = 1 << 28  # bytes that a batch of graphs may take while it is embedded
+BUDGET = 1 << 27  # bytes that a batch of graphs may take while it is embedded
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +98,11 @@ def _parts(graphs: Any) -> Iterable[Graphs]:
 def _slices(roles: Tensor, relations: Tensor, step: int) -> Iterable[tuple[Tensor, Tensor]]:
     """So many bases at a time."""
     return zip(roles.split(step), relations.split(step), strict=True)
+
+
+def _joined(parts: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Parts one after the other; one part as it is."""
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts), dim)
 
 
 class ART(nn.Module):
@@ -232,7 +237,7 @@ class ART(nn.Module):
         represent.check_representation(representation)
         graphs = graphs if isinstance(graphs, EgoGraphs) else as_graphs(graphs)
         parts = [self._describe(part, representation) for part in self.cut(graphs, budget)]
-        z, energies, residuals = (torch.cat(column) for column in zip(*parts, strict=True))
+        z, energies, residuals = (_joined(column) for column in zip(*parts, strict=True))
         return z, energies, residuals
 
     def embed_nodes(
@@ -248,11 +253,14 @@ class ART(nn.Module):
         """
         return self.embed(ego_graphs(graph, centres, config), representation)
 
+    def room(self, width: int, budget: int = BUDGET) -> int:
+        """How many nodes with ``width`` features may be worked on within ``budget`` bytes."""
+        return max(1, budget // (4 * (6 * self.config.hidden + 12 * max(width, 1))))
+
     def cut(self, graphs: Data, budget: int = BUDGET) -> Iterator[Data]:
         """Runs of graphs whose node embeddings and blocks of features fit into ``budget`` bytes."""
-        x = graphs.graph.x if isinstance(graphs, EgoGraphs) else graphs.x
-        width = 1 if x is None else x.shape[1]
-        nodes = max(1, budget // (4 * (6 * self.config.hidden + 12 * width)))
+        whole = graphs.graph if isinstance(graphs, EgoGraphs) else graphs
+        nodes = self.room(whole.num_features, budget)
         if isinstance(graphs, EgoGraphs):
             return graphs.parts(nodes)
         # whole where it fits: what was derived from these very graphs is then used again
@@ -296,17 +304,16 @@ class ART(nn.Module):
         """Pooled values, and the energies and residuals of the same pass."""
         structure, weight = self.structure(graphs), self.node_projection.weight
         measure = degree_measure(graphs, self.config.measure_epsilon)
-        values = (values / measure[:, None]).to(weight.device, weight.dtype)
         nodes, roles, relations = self._sides(structure)
         alone = self.config.pooling == "each"
         step, mixing = 1 if alone else len(roles), self._mixing(alone)
         parts = [
-            kernels.transport_features(nodes, *sides, structure, values, **mixing)
+            kernels.transport_features(nodes, *sides, structure, values, measure, **mixing)
             for sides in _slices(roles, relations, step)
         ]
-        energies, residuals, carried = (torch.cat(column, 1) for column in zip(*parts, strict=True))
+        energies, residuals, carried = (_joined(column, 1) for column in zip(*parts, strict=True))
         scale = self.config.roles / graphs.sizes[:, None, None].to(weight)
-        return carried * scale, energies, residuals
+        return carried.mul_(scale), energies, residuals
 
     def features(self, graphs: Graphs) -> Tensor:
         """Node features where the graphs have some, else what the config puts in their place."""

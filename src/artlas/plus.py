@@ -25,6 +25,7 @@ from artlas.ppr import EgoGraphs
 from artlas.transport import normalised_degree, structure_of
 
 EPSILON = 1e-8
+CACHED = 1 << 21  # values whose few arrays stay in a cache
 # M R' V of every graph, [G, M, d], for values V [N, d] of all nodes
 Pool = Callable[[Graphs, Tensor], Tensor]
 
@@ -34,9 +35,7 @@ def graph_blocks(graphs: Graphs) -> Tensor:
     x = graphs.x
     if x is None:
         x = normalised_degree(graphs.degree, graphs.node_ptr).unsqueeze(1)
-    summed = kernels.neighbour_sum(x.contiguous(), structure_of(graphs, EPSILON))
-    across = x * summed
-    return torch.cat([x, summed, across, graphs.degree[:, None] * x * x - across], 1)
+    return kernels.blocks(x, graphs.degree, structure_of(graphs, EPSILON))
 
 
 def embed(data: Graphs | EgoGraphs, pool: Pool | None = None) -> Tensor:
@@ -50,8 +49,12 @@ def embed_graphs(graphs: Graphs, pool: Pool | None = None) -> Tensor:
     if pool is None:
         return signed_log(_sums(blocks, graphs.node_ptr))
     by_role = pool(graphs, blocks)  # [G, M, 4 d]
-    count, roles, _ = by_role.shape
-    return signed_log(by_role).view(count, roles, 4, -1).transpose(1, 2).flatten(1)
+    count, roles, width = by_role.shape
+    out = by_role.new_empty(count, 4, roles, width // 4)
+    step = max(1, CACHED // (roles * width))
+    for rows, place in zip(by_role.split(step), out.split(step), strict=True):
+        place.copy_(signed_log(rows).view(len(rows), roles, 4, -1).transpose(1, 2))
+    return out.flatten(1)
 
 
 def embed_egos(egos: EgoGraphs, pool: Pool | None = None) -> Tensor:
@@ -75,7 +78,8 @@ def embed_egos(egos: EgoGraphs, pool: Pool | None = None) -> Tensor:
 
 def signed_log(values: Tensor) -> Tensor:
     """sign(v) log(1 + |v|)."""
-    return values.sign() * values.abs().log1p()
+    logs = values.abs().log1p_()
+    return logs.mul_(values.sign())
 
 
 def unit(rows: Tensor) -> Tensor:

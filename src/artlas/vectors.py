@@ -17,6 +17,7 @@ from artlas.formats.files import atomic, read_npz, refuse, shown
 
 ENDINGS = (".parquet", ".npz", ".csv")
 UNLABELLED = np.iinfo(np.int64).min  # null in Parquet, empty in CSV
+GROUP = 1 << 25  # bytes of a row group of Parquet, which is what its writer holds in memory
 COLUMNS = ("source", "index", "label", "coverage", "residual", "energies", "z")
 
 
@@ -45,12 +46,27 @@ class Vectors:
         """All columns by name."""
         return {name: getattr(self, name) for name in COLUMNS}
 
+    def rows(self, start: int, stop: int) -> Vectors:
+        """Some of the rows."""
+        cut = {name: values[start:stop] for name, values in self.arrays().items()}
+        return Vectors(**cut, facts=self.facts)
 
-def write(path: Path, parts: Iterable[Vectors]) -> int:
-    """Write parts as one file, Parquet, NumPy or CSV by its ending; whole or not at all."""
+    @property
+    def nbytes(self) -> int:
+        """What the columns take of memory."""
+        return sum(values.nbytes for values in self.arrays().values())
+
+
+def write(
+    path: Path, parts: Iterable[Vectors], part: Path | None = None, durable: bool = True
+) -> int:
+    """Write parts as one file, Parquet, NumPy or CSV by its ending; whole or not at all.
+
+    ``part`` and ``durable`` are as for :func:`artlas.formats.files.atomic`.
+    """
     writer = {".parquet": _write_parquet, ".npz": _write_npz, ".csv": _write_csv}[ending(path)]
     path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic(path) as out:
+    with atomic(path, part, durable) as out:
         return writer(out, iter(parts))
 
 
@@ -117,24 +133,48 @@ def _arrow(path: Path) -> tuple[Any, Any]:
 
 def _write_parquet(out: IO[bytes], parts: Iterator[Vectors]) -> int:
     arrow, parquet = _arrow(Path("vectors.parquet"))
-    writer, count = None, 0
-    for part in parts:
-        columns = {}
-        for name, values in part.arrays().items():
-            if values.ndim == 2:
-                flat = arrow.array(np.ascontiguousarray(values).ravel())
-                columns[name] = arrow.FixedSizeListArray.from_arrays(flat, values.shape[1])
-            else:
-                missing = values == UNLABELLED if name == "label" else None
-                columns[name] = arrow.array(values, mask=missing)
-        table = arrow.table(columns).replace_schema_metadata({"artlas": json.dumps(part.facts)})
-        if writer is None:
-            writer = parquet.ParquetWriter(out, table.schema, compression="zstd")
-        writer.write_table(table)
-        count += len(part)
-    if writer is not None:
+    first = next(parts, None)
+    if first is None:
+        return 0
+    held, count, room = _table(arrow, first), len(first), max(1, GROUP * len(first) // first.nbytes)
+    # A dictionary of floats is never small, and nobody asks for their extremes.
+    writer = parquet.ParquetWriter(
+        out, held.schema, compression="zstd", compression_level=1,
+        use_dictionary=["source"], write_statistics=list(COLUMNS[:-2]),
+    )  # fmt: skip
+
+    def write(table: Any) -> None:
+        # groups of so many rows: a file does not show in which parts it was made
+        writer.write_table(table.combine_chunks(), row_group_size=room)
+
+    del first
+    try:
+        for part in parts:
+            held = arrow.concat_tables([held, _table(arrow, part)])
+            count += len(part)
+            while len(held) >= room:
+                write(held.slice(0, room))
+                held = held.slice(room)
+        if len(held):
+            write(held)
         writer.close()
+    except BaseException:
+        writer.is_open = False  # or it would write an end when it is collected, to a closed file
+        raise
     return count
+
+
+def _table(arrow: Any, part: Vectors) -> Any:
+    """Rows as Arrow has them, the vectors without a copy."""
+    columns = {}
+    for name, values in part.arrays().items():
+        if values.ndim == 2:
+            flat = arrow.array(np.ascontiguousarray(values).ravel())
+            columns[name] = arrow.FixedSizeListArray.from_arrays(flat, values.shape[1])
+        else:
+            missing = values == UNLABELLED if name == "label" else None
+            columns[name] = arrow.array(values, mask=missing)
+    return arrow.table(columns).replace_schema_metadata({"artlas": json.dumps(part.facts)})
 
 
 def _write_npz(out: IO[bytes], parts: Iterator[Vectors]) -> int:

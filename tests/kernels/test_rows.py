@@ -1,57 +1,61 @@
-"""Edges to rows: the compiled way against SciPy's, whatever the order, direction and threads."""
+"""Rows made ready for couplings: the bits of the same steps in PyTorch, by any threads."""
+
+from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
+from cases import awkward, from_dense, random_dense, star
 
 from artlas import kernels
-from artlas.entrance import _rows_slowly
+from artlas.transport import degree_measure, structure_of
 
-pytestmark = pytest.mark.skipif(not kernels.available(), reason="no compiled kernels here")
-
-
-def compiled(ends, nodes):
-    return kernels.native_data().rows(np.ascontiguousarray(ends, dtype=np.int32), nodes)
+pytestmark = pytest.mark.skipif(not kernels.available(), reason="no compiled kernels")
 
 
-def assert_equal(found, wanted):
-    np.testing.assert_array_equal(found.row_ptr, wanted.row_ptr)
-    np.testing.assert_array_equal(found.col, wanted.col)
-    for name in ("loops", "duplicates", "one_way"):
-        assert getattr(found, name) == getattr(wanted, name), name
-
-
-@pytest.mark.parametrize("nodes", [1, 2, 7, 65_535, 65_536, 65_537, 200_000])
-@pytest.mark.parametrize("density", [0.0, 0.5, 6.0])
-def test_rows_equal_those_of_scipy(nodes, density):
-    rng = np.random.default_rng(nodes)
-    ends = rng.integers(0, nodes, (2, int(density * nodes)), dtype=np.int32)
-    both = np.concatenate([ends, ends[::-1, : ends.shape[1] // 2]], axis=1)
-    assert_equal(compiled(both, nodes), _rows_slowly(both, nodes))
-
-
-def test_a_hub_and_many_copies_of_one_edge():
-    spokes = np.stack([np.zeros(70_000, dtype=np.int32), np.arange(70_000, dtype=np.int32)])
-    copies = np.full((2, 50_000), 3, dtype=np.int32)
-    copies[1] = 69_999
-    ends = np.concatenate([copies, spokes, copies[::-1], copies], axis=1)
-    found = compiled(ends, 70_000)
-    assert_equal(found, _rows_slowly(ends, 70_000))
-    assert found.loops == 1
-    assert found.duplicates == 49_999 + 50_000 + 49_999
-    assert found.one_way == 69_999
-
-
-def test_rows_do_not_depend_on_the_threads():
-    rng = np.random.default_rng(5)
-    ends = rng.integers(0, 150_000, (2, 1_200_000), dtype=np.int32)
+@pytest.fixture(params=[1, 3])
+def threads(request):
     before = torch.get_num_threads()
-    found = []
-    try:
-        for threads in (1, 2, 3):
-            torch.set_num_threads(threads)
-            found.append(compiled(ends, 150_000))
-    finally:
-        torch.set_num_threads(before)
-    for other in found[1:]:
-        assert_equal(other, found[0])
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+def graphs_with_rows(width):
+    rng = np.random.default_rng(0)
+    many = [random_dense(n, 0.2, rng) for n in rng.integers(3, 90, 120)]
+    graphs = from_dense([*awkward(rng), star(60), *many])
+    rows = torch.randn(graphs.num_nodes, width, generator=torch.Generator().manual_seed(1))
+    rows[::7] = 0
+    return graphs, rows
+
+
+@pytest.mark.parametrize("width", [1, 5, 37])
+def test_blocks(threads, width):
+    graphs, x = graphs_with_rows(width)
+    structure, degree = structure_of(graphs, 1e-8), graphs.degree
+    summed = kernels.neighbour_sum(x, structure)
+    across = x * summed
+    expected = torch.cat([x, summed, across, degree[:, None] * x * x - across], 1)
+    assert torch.equal(kernels.blocks(x, degree, structure), expected)
+    with kernels.use("twin"):
+        assert (kernels.blocks(x, degree, structure) - expected).abs().max() < 1e-4
+
+
+@pytest.mark.parametrize("measured", [False, True])
+@pytest.mark.parametrize("joined", [False, True])
+def test_averages(threads, measured, joined):
+    from artlas.kernels import native
+
+    graphs, x = graphs_with_rows(6)
+    structure = structure_of(graphs, 1e-8)
+    measure = degree_measure(graphs, 1e-8) if measured else None
+    expected = x if measure is None else (x / measure[:, None]).float()
+    if joined:
+        structure = native.join_alike_nodes(structure, 2)
+        classes = structure.classes
+        assert classes is not None
+        assert len(classes.count) < graphs.num_nodes
+        total = torch.zeros(len(classes.count), 6).index_add_(0, classes.of, expected)
+        expected = total / classes.count[:, None]
+    assert torch.equal(native._averages(x, measure, structure), expected)

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import sys
 import tempfile
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
-from artlas import checkpoint
+from artlas import checkpoint, kernels
 from artlas.cluster import Cluster
-from artlas.embed import Input, Outcome, Run
+from artlas.embed import BUDGET, Input, Outcome, Run
 from artlas.embed import Progress as At
 from artlas.entrance import GraphError
-from artlas.model import BUDGET
 from artlas.ray_session import ClusterError
 
 Inputs = Annotated[
@@ -38,9 +40,12 @@ def embed(
     format: Annotated[
         str | None, typer.Option(help="Format of the inputs, where neither name nor content tells.")
     ] = None,
-    budget: Annotated[int, typer.Option(min=1, help="Megabytes of a batch's working memory.")] = (
-        BUDGET >> 20
-    ),
+    budget: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Megabytes of a batch's working memory; there is one for each thread."
+        ),
+    ] = (BUDGET >> 20),
     engine: Annotated[
         Literal["local", "ray"], typer.Option(help="This process, or the workers of a Ray cluster.")
     ] = "local",
@@ -65,7 +70,7 @@ def embed(
             found = [entry for name in inputs for entry in entries(name, format, Path(folder))]
             run = Run(out, found, checkpoint.load(model), representation)
             work = run.work if cluster is None else functools.partial(cluster.work, run)
-            outcome = _work(work, len(found), budget << 20, console, quiet)
+            outcome = _work(work, run, budget << 20, console, quiet)
         except KeyboardInterrupt:
             console.print("Stopped by Ctrl-C; what is done is kept: the same command goes on.")
             raise typer.Exit(130) from None
@@ -89,9 +94,12 @@ def embed(
 def entries(name: str, format: str | None, folder: Path) -> list[Input]:
     """An input, or the files of a folder that is no dataset itself, in order."""
     if name == "-":
-        path = folder / "standard-input"
-        path.write_bytes(sys.stdin.buffer.read())
-        return [Input(path, "-", format)]
+        path, digest = folder / "standard-input", hashlib.sha256()
+        with open(path, "wb") as out:
+            while block := sys.stdin.buffer.read(1 << 20):
+                digest.update(block)
+                out.write(block)
+        return [Input(path, "-", format, digest.hexdigest())]
     place = Path(name)
     if place.is_dir() and not any(place.glob("*_A.txt")):
         files = sorted(p for p in place.iterdir() if p.is_file() and not p.name.startswith("."))
@@ -107,9 +115,23 @@ def _cluster(engine: str, workers: int, address: str | None) -> Cluster | None:
     return None
 
 
+class _Aligned(ProgressColumn):
+    """How much of what was read so far is aligned: it moves within a graph, too."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__()
+        self.run, self.before = run, kernels.done() or 0
+
+    def render(self, task: Task) -> Text:
+        done = kernels.done()
+        if done is None or not self.run.planned:
+            return Text("")
+        return Text(f"{min(1.0, (done - self.before) / self.run.planned):.0%} of it aligned")
+
+
 def _work(
     work: Callable[[Callable[[At], None], int], Outcome],
-    inputs: int,
+    run: Run,
     budget: int,
     console: Console,
     quiet: bool,
@@ -117,17 +139,19 @@ def _work(
     columns = (
         TextColumn("{task.description}"), BarColumn(20),
         TextColumn("{task.fields[graphs]:,} graphs, {task.fields[rate]:,.0f} a second"),
-        TimeElapsedColumn(),
+        _Aligned(run), TimeElapsedColumn(), TextColumn("{task.fields[left]}"),
     )  # fmt: skip
     hidden = quiet or not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
-        task = bar.add_task("reading", total=inputs, graphs=0, rate=0.0)
+        task = bar.add_task("reading", total=1.0, graphs=0, rate=0.0, left="")
 
         def show(at: At) -> None:
             passed = bar.tasks[task].elapsed or 1e-9
+            left = at.left(passed)
             bar.update(
-                task, completed=at.number, description=at.name, graphs=at.graphs,
+                task, completed=at.share, description=at.name, graphs=at.graphs,
                 rate=at.graphs / passed,
+                left="" if left is None else f"{timedelta(seconds=round(left))} left",
             )  # fmt: skip
 
         return work(show, budget)

@@ -243,19 +243,25 @@ def _npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 @contextlib.contextmanager
-def atomic(path: Path) -> Iterator[IO[bytes]]:
-    """A file that appears under its name when it is whole and on disk, or not at all."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+def atomic(path: Path, part: Path | None = None, durable: bool = True) -> Iterator[IO[bytes]]:
+    """A file that appears under its name when it is whole, or not at all.
+
+    It is written as ``part``, by default beside its place. What is ``durable`` is on disk before it
+    appears; anything else survives the end of the process, but not that of the machine.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}.part") if part is None else part
     try:
         with open(part, "wb") as out:
             yield out
             out.flush()
-            os.fsync(out.fileno())
+            if durable:
+                os.fsync(out.fileno())
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    if durable:
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from artlas.entrance import canonical, check_features, check_labels, pointer
-from artlas.formats.files import refuse
-from artlas.formats.numbers import read_numbers
+from artlas import kernels
+from artlas.entrance import canonical, check_features, check_labels, count_changes, pointer
+from artlas.formats.files import mapped, refuse
+from artlas.formats.numbers import parse_numbers, read_numbers
 from artlas.formats.reading import Reading
 from artlas.graphs import Graphs
 
@@ -23,14 +25,14 @@ def read(folder: Path, name: str | None = None) -> Reading:
     """Graphs with x = [attributes | one-hot labels] of their nodes and y counted from 0."""
     name = _only_name(folder) if name is None else name
     owner, node_ptr = _owners(folder / f"{name}_graph_indicator.txt")
-    edges, order = _edges(folder / f"{name}_A.txt", owner)
     count, nodes = len(node_ptr) - 1, len(owner)
+    order = None if (np.diff(owner) >= 0).all() else np.argsort(owner, kind="stable")
+    changes = Counter[str]()
+    row_ptr, col = _rows(folder / f"{name}_A.txt", owner, order, node_ptr, changes)
     x = _features(folder, name, nodes)
     if order is not None and x is not None:
         x = x[order]
     y, guesses = _labels(folder, name, count)
-    changes = Counter[str]()
-    _, row_ptr, col = canonical([nodes], [edges], changes)
     features = check_features(x, [nodes])
     labels = check_labels(y, np.diff(node_ptr).tolist())
     graphs = Graphs(torch.from_numpy(node_ptr), row_ptr, col, features, labels)
@@ -62,28 +64,54 @@ def _owners(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return owner - 1, pointer(sizes)
 
 
-def _edges(
-    path: Path, owner: NDArray[np.int64]
-) -> tuple[NDArray[np.int32], NDArray[np.int64] | None]:
-    """Edges [2, E], counted from 0; and the order of nodes if graphs are not stored as blocks."""
-    pairs = read_numbers(path, 2, np.int32)
-    if len(pairs) and (pairs.min() < 1 or pairs.max() > len(owner)):
-        row = int(np.argmax(((pairs < 1) | (pairs > len(owner))).any(1)))
-        got, fix = f"{pairs[row].tolist()} with {len(owner)} nodes", "number the nodes from 1"
-        refuse(path, "a node number is out of range", got, fix, row + 1)
-    pairs -= 1
-    small = owner.astype(np.int32)
-    across = small[pairs[:, 0]] != small[pairs[:, 1]]
-    if across.any():
-        row = int(np.argmax(across))
-        got = f"{(pairs[row] + 1).tolist()}, of graphs {(owner[pairs[row]] + 1).tolist()}"
+def _rows(
+    path: Path,
+    owner: NDArray[np.int64],
+    order: NDArray[np.int64] | None,
+    node_ptr: NDArray[np.int64],
+    changes: Counter[str],
+) -> tuple[Tensor, Tensor]:
+    """row_ptr and col; ``order`` is that of nodes if graphs are not stored as blocks."""
+    text, native, nodes = mapped(path), kernels.native_data(), len(owner)
+    made = native.canonical_text(text, nodes, 1) if native is not None and order is None else None
+    if made is not None:  # in ascending order, as most files are: no need for the list of edges
+        count_changes(made, changes)
+        row_ptr, col = torch.from_numpy(made.row_ptr), torch.from_numpy(made.col)
+    else:
+        pairs = parse_numbers(text, path, 2, np.int32)
+        edges, first = pairs.T, 1
+        if order is not None and _within(pairs, nodes):
+            place = np.empty(nodes, dtype=np.int32)
+            place[order] = np.arange(nodes, dtype=np.int32)
+            edges, first = place[edges - 1], 0
+        try:
+            _, row_ptr, col = canonical([nodes], [edges], changes, first=first)
+        except IndexError:
+            row = int(np.argmax(((pairs < 1) | (pairs > nodes)).any(1)))
+            got, fix = f"{pairs[row].tolist()} with {nodes} nodes", "number the nodes from 1"
+            refuse(path, "a node number is out of range", got, fix, row + 1)
+    if _leaves(row_ptr.numpy(), col.numpy(), node_ptr):
+        pairs = parse_numbers(text, path, 2, np.int32)
+        graph = owner[pairs - 1]
+        row = int(np.argmax(graph[:, 0] != graph[:, 1]))
+        got = f"{pairs[row].tolist()}, of graphs {(graph[row] + 1).tolist()}"
         refuse(path, "an edge joins two graphs", got, "keep every edge within a graph", row + 1)
-    if (np.diff(owner) >= 0).all():
-        return pairs.T, None
-    order = np.argsort(owner, kind="stable")
-    place = np.empty(len(owner), dtype=np.int32)
-    place[order] = np.arange(len(owner), dtype=np.int32)
-    return place[pairs.T], order
+    return row_ptr, col
+
+
+def _within(pairs: NDArray[np.int32], nodes: int) -> bool:
+    return len(pairs) == 0 or bool(pairs.min() >= 1 and pairs.max() <= nodes)
+
+
+def _leaves(
+    row_ptr: NDArray[np.int64], col: NDArray[np.int32], node_ptr: NDArray[np.int64]
+) -> bool:
+    """Whether an edge of symmetric, sorted rows leaves a graph: told by the last of every row."""
+    some = np.flatnonzero(np.diff(row_ptr))
+    reach = np.zeros(len(row_ptr) - 1, dtype=np.int32)
+    reach[some] = col[row_ptr[some + 1] - 1]
+    reach = np.maximum.accumulate(reach)
+    return bool((reach[node_ptr[1:] - 1] >= node_ptr[1:]).any())
 
 
 def _features(folder: Path, name: str, nodes: int) -> NDArray[np.float32] | None:

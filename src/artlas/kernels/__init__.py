@@ -149,15 +149,31 @@ def transport_features(
     relations: Tensor,
     structure: Structure,
     x: Tensor,
+    measure: Tensor | None = None,
     **options: Unpack[Mixing],
 ) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Energies, residuals and :math:`H = N T_{mix}^\top X`, [G, M, d], for x [N, d]."""
+    r"""Energies, residuals and :math:`H = N T_{mix}^\top X`, [G, M, d], for x [N, d].
+
+    Rows of x are divided by ``measure`` [N] of float64 first, where it is given.
+    """
     native = native_for(nodes)
     if native is not None:
-        return native.transport_features(nodes, roles, relations, structure, x, **options)
+        return native.transport_features(nodes, roles, relations, structure, x, measure, **options)
+    if measure is not None:
+        x = (x / measure[:, None]).to(nodes)
     found, residuals, mixed = torch_twin.mixtures(nodes, roles, relations, structure, **options)
     parts = zip(mixed.split(structure.sizes), x.split(structure.sizes), strict=True)
     return found, residuals, torch.stack([len(t) * (t.T @ rows) for t, rows in parts])
+
+
+def blocks(x: Tensor, degree: Tensor, structure: Structure) -> Tensor:
+    """[X | AX | X o AX | deg X o X - X o AX] of x [N, d] and degree [N], [N, 4 d]."""
+    native = native_for(x)
+    if native is not None:
+        return native.blocks(x, degree, structure)
+    summed = neighbour_sum(x.contiguous(), structure)
+    across = x * summed
+    return torch.cat([x, summed, across, degree[:, None] * x * x - across], 1)
 
 
 def neighbour_sum(h: Tensor, structure: Structure) -> Tensor:

@@ -331,4 +331,31 @@ NB_MODULE(_art, m) {
                           int64_t(h.shape(1)), threads, out.data());
       },
       nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg());
+
+  m.def("blocks", [](In<2> x, In<2> summed, In<1> degree, int threads, Out<2> out) {
+    nb::gil_scoped_release release;
+    check(x.shape(0) == summed.shape(0) && x.shape(1) == summed.shape(1) &&
+              x.shape(0) == degree.shape(0) && x.shape(0) == out.shape(0) &&
+              4 * x.shape(1) == out.shape(1),
+          "rows, sums, degrees and blocks differ in shape");
+    run_blocks(x.data(), summed.data(), degree.data(), int64_t(x.shape(0)), int64_t(x.shape(1)),
+               threads, out.data());
+  });
+
+  m.def(
+      "averages",
+      [](In<2> x, std::optional<Array<const double, 1>> measure, std::optional<Ids> of,
+         std::optional<In<1>> count, std::optional<Ids> sizes, Ids node_ptr, int threads,
+         Out<2> out) {
+        nb::gil_scoped_release release;
+        check(!measure || measure->shape(0) == x.shape(0), "rows and measure differ in length");
+        check(!of || (of->shape(0) == x.shape(0) && count && sizes), "rows and classes differ");
+        check(x.shape(1) == out.shape(1), "rows and their averages differ in width");
+        run_averages({x.data(), measure ? measure->data() : nullptr, of ? of->data() : nullptr,
+                      of ? count->data() : nullptr, of ? sizes->data() : nullptr, node_ptr.data(),
+                      int64_t(node_ptr.shape(0)) - 1, int64_t(x.shape(1))},
+                     threads, out.data());
+      },
+      nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg(),
+      nb::arg(), nb::arg());
 }

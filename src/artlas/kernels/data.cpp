@@ -1,13 +1,15 @@
 // The Python module for getting graphs in: numbers from text, ego-graphs from networks.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <limits>
 #include <memory>
 #include <stdexcept>
 
+#include "canonical.hpp"
 #include "ppr.hpp"
-#include "rows.hpp"
 #include "table.hpp"
 
 namespace nb = nanobind;
@@ -17,6 +19,8 @@ namespace {
 
 template <typename T>
 using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using Strided = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
 template <typename T>
 using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
@@ -47,6 +51,12 @@ struct Walker {
   Graph graph;
   Pusher pusher;
 };
+
+// A buffer as an array that keeps its owner alive.
+template <typename T>
+auto buffer_of(nb::handle owner, const Buffer<T>& values, int64_t size) {
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(values.data(), {size_t(size)}, owner);
+}
 
 template <typename T>
 bool parse(Text& text, Matrix<T> out) {
@@ -90,6 +100,36 @@ NB_MODULE(_data, m) {
       .def("parse", &parse<int64_t>)
       .def("parse", &parse<double>);
 
+  nb::class_<Canonical>(m, "Canonical")
+      .def_prop_ro("row_ptr",
+                   [](nb::handle self) {
+                     const auto& c = nb::cast<const Canonical&>(self);
+                     return buffer_of(self, c.row_ptr, c.nodes + 1);
+                   })
+      .def_prop_ro("col",
+                   [](nb::handle self) {
+                     const auto& c = nb::cast<const Canonical&>(self);
+                     return buffer_of(self, c.col, c.entries);
+                   })
+      .def_ro("loops", &Canonical::loops)
+      .def_ro("duplicates", &Canonical::duplicates)
+      .def_ro("one_way", &Canonical::one_way);
+  m.def("canonical", [](Strided<int32_t> ends, int64_t nodes, int32_t first, int threads) {
+    check(ends.shape(0) == 2, "ends must be [2, E]");
+    check(nodes >= 0 && nodes <= std::numeric_limits<int32_t>::max(), "too many nodes");
+    nb::gil_scoped_release release;
+    const int64_t step = ends.stride(1);
+    return canonical(
+        {ends.data(), ends.data() + ends.stride(0), step, step, int64_t(ends.shape(1)), first},
+        nodes, threads);
+  });
+
+  m.def("canonical_text", [](const Text& text, int64_t nodes, int32_t first, int threads) {
+    check(nodes >= 0 && nodes <= std::numeric_limits<int32_t>::max(), "too many nodes");
+    nb::gil_scoped_release release;
+    return canonical(text.table, nodes, first, threads);
+  });
+
   nb::class_<Egos>(m, "Egos")
       .def_prop_ro("node_ptr", vector_of<Egos, &Egos::node_ptr>)
       .def_prop_ro("nodes", vector_of<Egos, &Egos::nodes>)
@@ -109,19 +149,6 @@ NB_MODULE(_data, m) {
         return w.pusher.run(centres.data(), int64_t(centres.shape(0)),
                             {restart, most_pushes, most_nodes, lazy}, threads);
       });
-
-  nb::class_<Rows>(m, "Rows")
-      .def_prop_ro("row_ptr", vector_of<Rows, &Rows::row_ptr>)
-      .def_prop_ro("col", vector_of<Rows, &Rows::col>)
-      .def_ro("loops", &Rows::loops)
-      .def_ro("duplicates", &Rows::duplicates)
-      .def_ro("one_way", &Rows::one_way);
-  m.def("rows", [](Matrix<const int32_t> ends, int64_t nodes, int threads) {
-    check(ends.shape(0) == 2, "ends must be [2, edges]");
-    const int64_t edges = int64_t(ends.shape(1));
-    nb::gil_scoped_release release;
-    return make_rows(ends.data(), ends.data() + edges, edges, nodes, threads);
-  });
 
   nb::class_<Induced>(m, "Induced")
       .def_prop_ro("row_ptr", vector_of<Induced, &Induced::row_ptr>)

@@ -19,9 +19,21 @@ def text_table(data: NDArray[np.uint8], columns: int | None, skip: int) -> Any:
     return _data.Text(data, columns or 0, skip, torch.get_num_threads())
 
 
-def rows(ends: NDArray[np.int32], nodes: int) -> Any:
-    """row_ptr and col of the edges [2, E] as an undirected graph; how many were loops and such."""
-    return _data.rows(ends, nodes, torch.get_num_threads())
+def canonical(ends: NDArray[np.int32], nodes: int, first: int = 0) -> Any:
+    """Entries [2, E] of nodes that count from ``first`` as undirected, loop-free, sorted rows.
+
+    row_ptr [nodes + 1] and col, and how many loops were dropped, duplicates merged and one_way
+    entries completed; None where a node is out of range.
+    """
+    return _data.canonical(ends, nodes, first, torch.get_num_threads())
+
+
+def canonical_text(data: NDArray[np.uint8], nodes: int, first: int) -> Any:
+    """What :func:`canonical` makes of the edges in text, two numbers a line.
+
+    None where they are not in ascending order, or where there is anything else to look into.
+    """
+    return _data.canonical_text(text_table(data, 2, 0), nodes, first, torch.get_num_threads())
 
 
 def induce(

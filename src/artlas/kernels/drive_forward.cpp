@@ -109,7 +109,7 @@ void one_graph(Solver& solver, const Batch& b, const Energies& out, const Mixing
       const auto [old_weight, weight] = weights.add(energy[k]);
       blend(old_weight, weight);
     }
-    if (rank == 0) watch.count(b.size(g));
+    if (rank == 0) watch.count(b.sizes ? b.sizes[g] : b.size(g));
     if (caller) watch.ask(stopped);
     solver.team.wait();
     if (stopped) return;

@@ -41,6 +41,17 @@ struct Quotient {
   bool worthwhile = false;       // false: no graph got smaller, the rest is empty
 };
 
+// Rows of the nodes of graphs, for the nodes of their structure.
+struct AverageView {
+  const float* x;           // [nodes, width]
+  const double* measure;    // [nodes]: rows are divided by it; or null
+  const int64_t* of;        // [nodes]: the class of a node whose mean is taken; or null
+  const float* count;       // of a class, with `of`
+  const int64_t* sizes;     // [graphs]: nodes, with `of`
+  const int64_t* node_ptr;  // [graphs + 1] of the structure
+  int64_t graphs, width;
+};
+
 // Each returns the number of Sinkhorn iterations run, over all pairs.
 int64_t run_energies(const Batch&, const Energies&);
 int64_t run_mixtures(const Batch&, const Energies&, const Mixing&);
@@ -49,6 +60,10 @@ void run_backward(const Batch&, const float* saved, const float* grad_energy, co
                   float* grad_q, float* grad_roles, float* grad_relations);
 void run_encoder(const EncoderView&, float* out);
 void run_neighbour_sum(const EncoderGraph&, const float* h, int64_t dim, int threads, float* out);
+// [x | s | x s | deg x x - x s] of rows x and of the sums s over their neighbours, [nodes, 4 width]
+void run_blocks(const float* x, const float* summed, const float* degree, int64_t nodes,
+                int64_t width, int threads, float* out);
+void run_averages(const AverageView&, int threads, float* out);
 Quotient run_quotient(const int64_t* node_ptr, const int64_t* row_ptr, const int32_t* col,
                       int64_t graphs, int rounds, int threads);
 

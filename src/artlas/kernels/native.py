@@ -148,12 +148,31 @@ def transport_features(
     relations: Tensor,
     structure: Structure,
     x: Tensor,
+    measure: Tensor | None = None,
     **options: Unpack[Mixing],
 ) -> tuple[Tensor, Tensor, Tensor]:
     moved = nodes.new_empty(structure.num_graphs, roles.shape[1], x.shape[1])
-    x = x.detach().contiguous() if structure.classes is None else structure.classes.mean(x)
+    x = _averages(x.detach().contiguous(), measure, structure)
     found = _mix(nodes, roles, relations, structure, options, x, moved, None)
     return *found, moved
+
+
+def _averages(x: Tensor, measure: Tensor | None, structure: Structure) -> Tensor:
+    """Rows x [nodes, d] over their measure, averaged over alike nodes, [N, d]."""
+    classes = structure.classes
+    if classes is None and measure is None:
+        return x
+    out = x.new_empty(structure.num_nodes, x.shape[1])
+    joined = (None,) * 3 if classes is None else (classes.of, classes.count, classes.sizes)
+    _call(_art.averages, x, measure, *joined, structure.node_ptr, torch.get_num_threads(), out)
+    return out
+
+
+def blocks(x: Tensor, degree: Tensor, structure: Structure) -> Tensor:
+    """[X | AX | X o AX | deg X o X - X o AX] of rows x [N, d], [N, 4 d]; no gradients."""
+    x, out = x.contiguous(), x.new_empty(len(x), 4 * x.shape[1])
+    _call(_art.blocks, x, neighbour_sum(x, structure), degree, torch.get_num_threads(), out)
+    return out
 
 
 def neighbour_sum(h: Tensor, structure: Structure) -> Tensor:

@@ -93,11 +93,6 @@ class Classes:
     of: Tensor
     sizes: Tensor
 
-    def mean(self, x: Tensor) -> Tensor:
-        """Rows of x [nodes, d] averaged over every class, [N, d]."""
-        total = x.new_zeros(len(self.count), x.shape[1]).index_add_(0, self.of, x)
-        return total / self.count[:, None]
-
     def share(self, coupling: Tensor) -> Tensor:
         """Rows of couplings [..., N, M] shared out among the nodes of every class."""
         return (coupling / self.count[:, None]).index_select(-2, self.of)

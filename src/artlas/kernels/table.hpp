@@ -23,6 +23,11 @@ class Table {
   template <typename T>
   bool parse(T* out);
 
+  // Edges in ascending order of source and target, nodes counted from `first`, straight into
+  // row_ptr [nodes + 1] and col [rows], without loops; false for any other text, which is then
+  // left to parse.
+  bool edges(int32_t first, int64_t nodes, int64_t* row_ptr, int32_t* col, int64_t& loops) const;
+
   Fault fault() const { return fault_; }
   int64_t line() const { return line_; }  // from 1
   std::string text() const;               // of that line, cut
