@@ -31,19 +31,21 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 PROTOCOL = """\
 Random sparse graphs of average degree 8 in batches of 32, single ones on to 2^20 nodes (2^18 in
-training), batches of 64 graphs of COLLAB and of 64 ego-graphs of Computers (in the place of Reddit,
-which is not available here). Every method sees the same graphs, and nothing is kept from one
-iteration to the next. Every configuration runs in a process of its own, five times 10 warm-up and
-30 timed iterations, 20 on datasets (in quick runs 2 times 1 and 2, of fewer and smaller graphs); a
-time is the median over the repeats of the mean over their iterations. A configuration that takes
-longer than the cap is ended, and shown by the iterations that it managed, by its warm-up if there
-are no others, and by a bound if it finished none. Inference is from graphs in memory to vectors:
-ART's paper representation with the shipped weights, SCGFM's [w, f(w), H]. Training is one step with
-Adam. Memory is the growth of the peak of resident memory over what the process had with data and
-model loaded. SCGFM is our implementation (none was published): "SCGFM" aligns by POT's conditional
-gradient, "SCGFM, entropic" by POT's entropic solver (epsilon 0.01), and "SCGFM, our solver" by the
-compiled conditional gradient of artlas.gw, all with at most 50 steps. The paper's values are of a
-GPU and ours of a CPU with few threads: slopes and ratios can be compared, milliseconds cannot."""
+training), batches of 64 graphs of COLLAB and of 64 ego-graphs of Computers (in the place of
+Reddit, which is not available here). Every method sees the same graphs, and nothing is kept from
+one iteration to the next. Every configuration runs in a process of its own, five times 10 warm-up
+and 30 timed iterations, 20 on datasets (in quick runs 2 times 1 and 2, of fewer and smaller
+graphs); a time is the median over the repeats of the mean over their iterations. A configuration
+that takes longer than the cap is ended, and shown by the iterations that it managed, by its
+warm-up if there are no others, by the graphs that it managed if it finished no iteration, else by
+a bound. Inference is from graphs in memory to vectors: ART's paper representation with the shipped
+weights, SCGFM's [w, f(w), H]. Training is one step with Adam. Memory is the growth of the peak of
+resident memory over what the process had with data and model loaded. SCGFM is our implementation
+(none was published): "SCGFM" aligns by POT's conditional gradient, "SCGFM, entropic" by POT's
+entropic solver (epsilon 0.01), and "SCGFM, our solver" by the compiled conditional gradient of
+artlas.gw, all with at most 50 steps. Threads are as many as the machine has, or OMP_NUM_THREADS
+and OPENBLAS_NUM_THREADS say. The paper's values are of a GPU and ours of a CPU with few threads:
+slopes and ratios can be compared, milliseconds cannot."""
 
 
 def configurations(setting: Setting) -> Iterable[Configuration]:
@@ -96,7 +98,7 @@ def measure(configuration: Configuration, cap: float, report: Report) -> Mapping
         tempfile.TemporaryFile("w+") as errors,
         subprocess.Popen(
             words, stdout=subprocess.PIPE, stderr=errors, text=True,
-            env={**SLEEP, **os.environ, **dict.fromkeys(THREADS, threads)},
+            env={**SLEEP, **dict.fromkeys(THREADS, threads), **os.environ},
         ) as process,
     ):  # fmt: skip
         assert process.stdout is not None
@@ -113,7 +115,7 @@ def measure(configuration: Configuration, cap: float, report: Report) -> Mapping
                 lines.append(json.loads(line))
                 if len(lines) == 1:
                     timer.start()
-                report(len(lines) - 1, configuration.repeats * each)
+                report(len(_whole(lines)), configuration.repeats * each)
         finally:
             timer.cancel()
             if sys.exc_info()[0] is not None:
@@ -123,28 +125,43 @@ def measure(configuration: Configuration, cap: float, report: Report) -> Mapping
         said = errors.read()
     if process.returncode and not over.is_set():
         raise ValueError(f"the process ended with {process.returncode}: {said.strip()[-1500:]}")
-    whole = len(lines) == 1 + configuration.repeats * each
-    return {"state": "finished" if whole else "over the cap", "cap": cap, "load": load,
-            **summary(lines[0], lines[1:])}  # fmt: skip
+    finished = len(_whole(lines)) == configuration.repeats * each
+    return {
+        "state": "finished" if finished else "over the cap",
+        "cap": cap,
+        "load": load,
+        **summary(lines[0], lines[1:], configuration.graphs),
+    }
 
 
-def summary(ready: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _whole(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [line for line in lines if "repeat" in line]
+
+
+def summary(
+    ready: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], graphs: int
+) -> dict[str, Any]:
     """The median over repeats of the mean seconds of an iteration, and what it was made of.
 
-    Without any timed iteration it is the mean of the warm-up, and None without that.
+    Without any timed iteration it is the mean of the warm-up; without that, what the ``parts``
+    graphs that were done say of all; and None if there are none.
     """
-    means = []
-    for repeat in sorted({line["repeat"] for line in lines}):
-        own = [ln["seconds"] for ln in lines if ln["repeat"] == repeat and not ln["warm"]]
+    means, parts, whole = [], 0, _whole(lines)
+    for repeat in sorted({line["repeat"] for line in whole}):
+        own = [ln["seconds"] for ln in whole if ln["repeat"] == repeat and not ln["warm"]]
         means += [statistics.fmean(own)] if own else []
-    if lines and not means:
-        means = [statistics.fmean(line["seconds"] for line in lines)]
+    if whole and not means:
+        means = [statistics.fmean(line["seconds"] for line in whole)]
+    if lines and not whole:
+        parts = sum(line["part"] for line in lines)
+        means = [sum(line["seconds"] for line in lines) * graphs / parts]
     return {
         **ready,
         "iteration": statistics.median(means) if means else None,
         "repeats": means,
-        "timed": sum(not line["warm"] for line in lines),
-        "warm": sum(line["warm"] for line in lines),
+        "timed": sum(not line["warm"] for line in whole),
+        "warm": sum(line["warm"] for line in whole),
+        "parts": parts,
         "peak": max((line["peak"] for line in lines), default=None),
     }
 

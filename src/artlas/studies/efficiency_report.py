@@ -102,6 +102,8 @@ def _marked(
     if record["iteration"] is None:
         return f"{'<' if value is rate else '>'} {form(value(record))} (over the cap)"
     managed = f"{record['timed']} timed" if record["timed"] else f"{record['warm']} warm-up"
+    if record["parts"]:
+        managed = f"{record['parts']} of {record['graphs']} graphs"
     return f"{form(value(record))} (over the cap, {managed})"
 
 

@@ -2,7 +2,8 @@
 
 ``python -m artlas.studies.efficiency_worker CONFIGURATION`` writes a line when data and model are
 ready, and one after every iteration, with its seconds and the peak of memory above what was in use
-when it was ready. Whoever started it may end it at any time, and has what was done until then.
+when it was ready; an iteration of several parts, a few graphs each, has one after every part too.
+Whoever started it may end it at any time, and has what was done until then.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,7 @@ SOLVERS: dict[str, Solver] = {
 }  # fmt: skip
 METHODS = ("ART", *SOLVERS)
 Call = Callable[[], object]
+Part = tuple[int, Call]  # so many graphs, and what is done with them
 
 
 @dataclass(frozen=True)
@@ -84,23 +87,26 @@ def sparse_graphs(rng: np.random.Generator, sizes: list[int]) -> Graphs:
     return Graphs.from_edges(edges)
 
 
-def iteration_of(method: str, task: str, level: str) -> Callable[[Graphs], Call]:
-    """From graphs to a function that runs one iteration of a method's task on them."""
+def iteration_of(method: str, task: str, level: str) -> Callable[[Graphs], list[Part]]:
+    """From graphs to the parts of one iteration of a method's task on them."""
     if method == "ART":
         model = artlas.load(level)
-        return lambda graphs: art_iteration(model, graphs, task)
+        return lambda graphs: [(len(graphs), art_iteration(model, graphs, task))]
     scgfm = SCGFM(ScgfmConfig(solver=SOLVERS[method]))
     rng = np.random.default_rng(SEED + 1)
     few = sparse_graphs(rng, rng.integers(16, 65, size=32).tolist())
     # bases as training shapes them, because a solver's iterations depend on them
     scgfm.pretrain({"random": few}, dataclasses.replace(GRAPH_TRAINING, epochs=10, batch=32))
 
-    def iteration(graphs: Graphs) -> Call:
+    def parts(graphs: Graphs) -> list[Part]:
         if task == "training":
-            return scgfm.stepper(graphs, GRAPH_TRAINING)
-        return lambda: scgfm.embed(graphs)
+            return [(len(graphs), scgfm.stepper(graphs, GRAPH_TRAINING))]
+        # one graph a thread, as it aligns them anyway, so that some are known if all take too long
+        few = torch.get_num_threads()
+        cuts = [graphs[i : i + few] for i in range(0, len(graphs), few)]
+        return [(len(cut), partial(scgfm.embed, cut)) for cut in cuts]
 
-    return iteration
+    return parts
 
 
 def art_iteration(model: ART, graphs: Graphs, task: str) -> Call:
@@ -128,9 +134,10 @@ def work(configuration: Configuration, tell: Callable[[dict[str, Any]], None]) -
     target = configuration.target
     level = "graph" if target is None else find(target).level
     make = iteration_of(configuration.method, configuration.task, level)
-    make(sparse_graphs(np.random.default_rng(SEED), [32, 32]))()  # loads what is loaded late
+    for _, call in make(sparse_graphs(np.random.default_rng(SEED), [32, 32])):
+        call()  # loads what is loaded late
     graphs = data_of(configuration)
-    call = make(graphs)
+    parts = make(graphs)
     before = reset_peak()
     tell(
         {
@@ -141,11 +148,17 @@ def work(configuration: Configuration, tell: Callable[[dict[str, Any]], None]) -
     )
     for repeat in range(configuration.repeats):
         for number in range(configuration.warm + configuration.timed):
-            began = time.perf_counter()
-            call()
-            seconds = time.perf_counter() - began
+            whole = 0.0
+            for count, call in parts:
+                began = time.perf_counter()
+                call()
+                seconds = time.perf_counter() - began
+                whole += seconds
+                if len(parts) > 1:
+                    peak = status("VmHWM") - before
+                    tell({"part": count, "seconds": seconds, "peak": peak})
             warm, peak = number < configuration.warm, status("VmHWM") - before
-            tell({"repeat": repeat, "warm": warm, "seconds": seconds, "peak": peak})
+            tell({"repeat": repeat, "warm": warm, "seconds": whole, "peak": peak})
 
 
 if __name__ == "__main__":
