@@ -33,20 +33,24 @@ def record(nodes, seconds, method="ART", task="inference", graphs=32, **more):
     return {
         "target": None, "nodes": nodes, "graphs": graphs, "method": method, "task": task,
         "state": "finished", "cap": 16.0, "load": 1.0, "iteration": seconds, "timed": 150,
-        "warm": 50, "peak": 2**20 * (nodes or 1), **READY, **more,
+        "warm": 50, "parts": 0, "peak": 2**20 * (nodes or 1), **READY, **more,
     }  # fmt: skip
 
 
 def test_a_time_is_the_median_of_the_repeats_means():
     lines = [line(0, True, 99), line(0, False, 1), line(0, False, 3), line(1, True, 99, 50)]
     lines += [line(1, False, 5), line(2, False, 30)]
-    found = efficiency.summary(READY, lines)
+    lines.insert(3, {"part": 2, "seconds": 1e9, "peak": 3})
+    found = efficiency.summary(READY, lines, 8)
     assert found["repeats"] == [2, 5, 30]
     assert (found["iteration"], found["timed"], found["warm"], found["peak"]) == (5, 4, 2, 50)
-    assert found["total_edges"] == 99
-    warm = efficiency.summary(READY, lines[:1])
+    assert (found["total_edges"], found["parts"]) == (99, 0)
+    warm = efficiency.summary(READY, lines[:1], 8)
     assert (warm["iteration"], warm["timed"], warm["warm"]) == (99, 0, 1)
-    none = efficiency.summary(READY, [])
+    parts = [{"part": 2, "seconds": 3.0, "peak": 3}, {"part": 1, "seconds": 1.5, "peak": 4}]
+    partial = efficiency.summary(READY, parts, 8)
+    assert (partial["iteration"], partial["parts"], partial["peak"]) == (12, 3, 4)
+    none = efficiency.summary(READY, [], 8)
     assert (none["iteration"], none["peak"], none["repeats"]) == (None, None, [])
 
 
@@ -64,6 +68,7 @@ def test_the_page_says_what_the_cap_ended():
         record(1024, 0.256),
         record(256, 6.4, "SCGFM", **over, timed=0, warm=3),
         record(1024, None, "SCGFM", **over, timed=0, warm=0, peak=None),
+        record(512, 4.8, "SCGFM", **over, timed=0, warm=0, parts=3),
         record(256, 0.032, task="training"),
         record(1024, 0.128, task="training"),
         record(4096, 0.5, graphs=1),
@@ -72,13 +77,14 @@ def test_the_page_says_what_the_cap_ended():
     page = efficiency_report.table(records)
     assert "| 256 | 2.000 | 200.0 (over the cap, 3 warm-up) | 100x | - | - | 279x |" in page
     assert "| 1,024 | 8.000 | > 500.0 (over the cap) | > 62x | - | - | 974x |" in page
+    assert "| 512 | - | 150.0 (over the cap, 3 of 32 graphs) | - | - | - | - |" in page
     assert "| 256 | 1,000.0 |" in page
     assert "| 256 | 256.0 | 895 |" in page  # MiB, the paper's 0.874 GiB
     assert "| 4,096 | 500.0 | 1,048,576 | - | - |" in page
-    assert "| COLLAB | 1 | ART | - | 10.000 | - | 1.0 |" in page
+    assert "| COLLAB | 1 | ART | - | 10.0 | - | 1.0 |" in page
     assert "| batches | ART | 1.00 | 1.00 | 1.00 |" in page
-    assert "| batches | SCGFM | - | - | - |" in page  # a bound is no measurement
-    assert "2 of 8 were ended by it" in page
+    assert "| batches | SCGFM | -0.42 | - | - |" in page  # a bound is no measurement
+    assert "3 of 9 were ended by it" in page
     assert "shared" not in page
     assert "shared" in efficiency_report.table([record(256, 1.0, load=5.0)])
     assert len(efficiency_report.figure(records).axes) == 2
@@ -98,6 +104,12 @@ def test_the_worker_tells_every_iteration(method, task):
     told = []
     efficiency_worker.work(configuration(method=method, task=task), told.append)
     assert told[0]["total_nodes"] == 64
+    parts = [t for t in told if "part" in t]
+    told = [t for t in told if "part" not in t]
+    if parts:  # SCGFM's inference, on one thread or two
+        assert sum(t["part"] for t in parts) == 6 * 2
+        whole = sum(t["seconds"] for t in told[1:])
+        assert whole == pytest.approx(sum(t["seconds"] for t in parts))
     assert [(t["repeat"], t["warm"]) for t in told[1:]] == [
         (repeat, warm) for repeat in (0, 1) for warm in (True, False, False)
     ]
