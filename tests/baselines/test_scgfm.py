@@ -9,7 +9,7 @@ import torch
 from cases import from_dense, random_dense
 from exact_gw import distortion
 
-from artlas import Graphs
+from artlas import Graphs, ego_graphs
 from artlas.baselines import TrainingConfig
 from artlas.baselines.scgfm import PADDED, SCGFM, SOLVERS, ScgfmConfig, _dense
 from artlas.baselines.statistics import CLUSTERINGS, DEGREES, colours, describe, order_of
@@ -105,6 +105,10 @@ def test_the_loss_falls_on_domains_of_all_sorts():
     assert all(not torch.equal(before[name], value) for name, value in model.state_dict().items())
     again = SCGFM(SMALL)
     assert again.pretrain(domains, training) == losses
+    network = Graphs.from_networkx(nx.krackhardt_kite_graph()).with_features(np.eye(10))
+    egos = ego_graphs(network)  # cut when a batch is built, and without their features
+    one = SCGFM(SMALL).pretrain({"egos": egos}, TrainingConfig(2, 8, 2e-2))
+    assert one == SCGFM(SMALL).pretrain({"egos": egos[:]}, TrainingConfig(2, 8, 2e-2))
     step = again.stepper(sparse, TrainingConfig(rate=1e-2))
     assert step() > step()
 

@@ -41,7 +41,7 @@ from artlas.baselines import Domains, TrainingConfig
 from artlas.baselines.statistics import CLUSTERINGS, COUNTS, DEGREES, describe, order_of
 from artlas.config import UNIFORM
 from artlas.graphs import Graphs, as_graphs
-from artlas.pretrain import gather
+from artlas.pretrain import bare, gather
 from artlas.sampling import BalancedSampler
 
 Solver = Literal["pot", "pot-entropic", "artlas"]
@@ -226,17 +226,18 @@ class SCGFM(nn.Module):
         if not domains:
             raise ValueError("Pretraining needs at least one domain, got none.")
         sizes = {name: len(graphs) for name, graphs in domains.items()}
-        known = {name: torch.from_numpy(describe(graphs[:])) for name, graphs in domains.items()}
+        known = {name: torch.from_numpy(describe(graphs)) for name, graphs in domains.items()}
         sampler = BalancedSampler(sizes, config.batch, config.seed)
-        bare = {name: graphs[:] for name, graphs in domains.items()}
-        bare = {name: graphs.with_features(None).with_labels(None) for name, graphs in bare.items()}
+        structures = {name: bare(graphs) for name, graphs in domains.items()}
         optimiser, losses = self._optimiser(config), []
         for epoch in range(1, config.epochs + 1):
             total = 0.0
             for members in sampler.epoch(epoch):
                 own = {name: [i for of, i in members if of == name] for name in domains}
                 statistics = torch.cat([known[name][ids] for name, ids in own.items() if ids])
-                total += self._step(optimiser, gather(bare, members), statistics) * len(members)
+                total += self._step(optimiser, gather(structures, members), statistics) * len(
+                    members
+                )
             losses.append(total / sum(sizes.values()))
         return losses
 

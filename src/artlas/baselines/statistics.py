@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artlas.graphs import Graphs
+from artlas.ppr import EgoGraphs
 
 ROUNDS = 3  # of colour refinement
 DEGREES, CLUSTERINGS = 16, 10  # bins of the two histograms
@@ -65,7 +66,7 @@ def _mix(words: Words) -> Words:
     return words ^ (words >> np.uint64(31))
 
 
-def describe(graphs: Graphs) -> NDArray[np.float32]:
+def describe(graphs: Graphs | EgoGraphs) -> NDArray[np.float32]:
     """Shares of nodes by degree and by clustering, log(1 + n) of triangles and four-cycles, [G, s].
 
     Degrees have bins 0, 1, ... and one for all from DEGREES - 1 on.
