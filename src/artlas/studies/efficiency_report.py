@@ -13,6 +13,7 @@ from artlas.studies.frame import ordered, rows
 from artlas.studies.transfer import Record
 
 MS = "ms a graph"
+SHARED = 3.0  # a load average that a configuration does not make alone
 # Of the paper: ratios of SCGFM's latency to ART's, latencies, and ART's memory in training.
 PAPER_RATIO = {256: 279.0, 1024: 974.0, 2048: 1621.75 / 2.031}
 PAPER_MS = {("ART", 2048): 2.031, ("ART", 4096): 3.979, ("SCGFM", 2048): 1621.75}
@@ -201,7 +202,13 @@ def _conditions(records: Sequence[Record]) -> str:
         f"Threads: {', '.join(map(str, threads))}. Cap: {caps} s a configuration, warm-up included;"
         f" {over} of {len(records)} were ended by it. Load average before the configurations: "
         f"{min(loads):.1f} to {max(loads):.1f}, median {np.median(loads):.1f}"
-        + ("; the machine was shared, so that times are upper bounds." if max(loads) > 3 else ".")
+        + (
+            "; the machine was shared, so that times are upper bounds."
+            if max(loads) > SHARED
+            else "."
+        )
+        + " In the figure, open markers are configurations that the cap ended, large triangles lower "
+        "bounds of those that finished nothing, and crosses the paper's values of a GPU."
     )
 
 
@@ -232,7 +239,7 @@ def figure(records: Sequence[Record]) -> Any:
     for panel, task, value in panels:
         for i, (method, single) in enumerate([*((m, False) for m in METHODS), ("ART", True)]):
             own = [r for r in synthetic if (r["graphs"] == 1) == single]
-            points = series(own, method, task, value)
+            points = series(_measured(own), method, task, value)
             if not points:
                 continue
             label = f"{method}, single graphs" if single else method
