@@ -21,7 +21,7 @@ from artlas.studies.frame import FEW, Job, Report, Setting, Study
 CAP, QUICK_CAP = 600.0, 20.0  # seconds of one configuration, warm-up included
 SIZES, SINGLE = (256, 512, 1024, 2048, 4096), (2**12, 2**14, 2**16, 2**18, 2**20)
 QUICK_SIZES, QUICK_SINGLE = (32, 128), (256,)
-LARGEST_TRAINING = 2**18  # nodes of a single graph; the next would take more than 10 GiB
+LARGEST_TRAINING = 2**18  # nodes of a single graph: a step of the next takes a minute
 BATCH, REAL_BATCH = 32, 64
 WARM, TIMED, REAL_TIMED, REPEATS = 10, 30, 20, 5
 QUICK_WARM, QUICK_TIMED, QUICK_REPEATS = 1, 2, 2

@@ -198,17 +198,14 @@ def _conditions(records: Sequence[Record]) -> str:
     loads = [r["load"] for r in records]
     caps = ", ".join(f"{cap:g}" for cap in sorted({r["cap"] for r in records}))
     over = sum(r["state"] != "finished" for r in records)
+    shared = "; the machine was shared, so that times are upper bounds"
     return (
         f"Threads: {', '.join(map(str, threads))}. Cap: {caps} s a configuration, warm-up included;"
         f" {over} of {len(records)} were ended by it. Load average before the configurations: "
         f"{min(loads):.1f} to {max(loads):.1f}, median {np.median(loads):.1f}"
-        + (
-            "; the machine was shared, so that times are upper bounds."
-            if max(loads) > SHARED
-            else "."
-        )
-        + " In the figure, open markers are configurations that the cap ended, large triangles lower "
-        "bounds of those that finished nothing, and crosses the paper's values of a GPU."
+        f"{shared if max(loads) > SHARED else ''}. In the figure, open markers are configurations "
+        "that the cap ended, large triangles lower bounds of those that finished nothing, and "
+        "crosses the paper's values of a GPU."
     )
 
 
