@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from artlas import datasets
+from artlas.studies.measuring import random_edges
 
 BATCH = 64
 SEED = 0
@@ -79,19 +80,6 @@ def random_batch(name: str, count: int, nodes: int, degree: float) -> Batch:
     rng = np.random.default_rng(SEED)
     graphs = [(nodes, random_edges(rng, nodes, degree)) for _ in range(count)]
     return Batch(name, f"{count} random graphs, {nodes} nodes, degree {degree:g}", graphs)
-
-
-def random_edges(rng: np.random.Generator, nodes: int, degree: float) -> np.ndarray:
-    """About nodes * degree / 2 distinct pairs, both directions, [2, E]."""
-    wanted = min(round(nodes * degree / 2), nodes * (nodes - 1) // 2)
-    codes = np.empty(0, dtype=np.int64)
-    while len(codes) < wanted:
-        drawn = rng.integers(0, nodes, size=(2, wanted - len(codes) + 16))
-        drawn = np.sort(drawn[:, drawn[0] != drawn[1]], axis=0)
-        codes = np.unique(np.concatenate([codes, drawn[0] * nodes + drawn[1]]))
-    codes = rng.permutation(codes)[:wanted]
-    low, high = np.divmod(codes, nodes)
-    return np.stack([np.concatenate([low, high]), np.concatenate([high, low])])
 
 
 def _stand_in(name: str, count: int, seed: int) -> Sample:

@@ -20,8 +20,8 @@ import torch
 import artlas
 from artlas import ART, Graphs, datasets
 from artlas.ppr import choose_centres, ego_graphs
+from artlas.studies.measuring import status
 from benchmarks.data import SEED, data_root
-from benchmarks.memory import status
 from benchmarks.report import ROOT, Figure
 from benchmarks.timing import Call, Rounds, interleave, ratio
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import json
 import subprocess
 import sys
 from functools import partial
-from pathlib import Path
 
+from artlas.studies.measuring import reset_peak, status
 from benchmarks.report import ROOT, Figure
 
 MEMORY_BAR = 12.0
@@ -51,25 +49,6 @@ def peak(task: str, kind: str, graphs: int, nodes: int, degree: float) -> int:
     return int(json.loads(done.stdout.splitlines()[-1])["extra"])
 
 
-def status(field: str) -> int:
-    """A memory field of this process in bytes."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field + ":"):
-            return int(line.split()[1]) * 1024
-    raise KeyError(field)
-
-
-def _reset_peak() -> int:
-    """Give free memory back, restart the high-water mark, and say what is in use now."""
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return status("VmHWM")
-    return status("VmRSS")
-
-
 def worker(task: str, kind: str, graphs: int, nodes: int, degree: float) -> int:
     """Extra bytes that one pass needed, after a warm-up on two small graphs."""
     from benchmarks.data import random_batch
@@ -87,7 +66,7 @@ def worker(task: str, kind: str, graphs: int, nodes: int, degree: float) -> int:
 
     run(build(random_batch("warm-up", 2, 32, 4), sharp=False))
     subject = build(random_batch(task, graphs, nodes, degree), sharp=False)
-    before = _reset_peak()
+    before = reset_peak()
     run(subject)
     return status("VmHWM") - before
 

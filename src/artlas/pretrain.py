@@ -171,7 +171,7 @@ class _Run:
             raise ValueError("Pretraining needs at least one source, got none.")
         self.team = distributed.join()
         self.config, self.training, self.out = config, training, out
-        self.sources = {name: _bare(graphs) for name, graphs in sources.items()}
+        self.sources = {name: bare(graphs) for name, graphs in sources.items()}
         sizes = {name: len(graphs) for name, graphs in sources.items()}
         self.sampler = BalancedSampler(sizes, training.batch, training.seed)
         self.model = ART(config)
@@ -389,7 +389,7 @@ def _tensorboard(out: Path) -> Any:
     return SummaryWriter(str(out / "tensorboard"))
 
 
-def _bare(graphs: Graphs | EgoGraphs) -> Graphs | EgoGraphs:
+def bare(graphs: Graphs | EgoGraphs) -> Graphs | EgoGraphs:
     """The same without features, labels and names: structure is all that training sees."""
     if isinstance(graphs, EgoGraphs):
         return dataclasses.replace(graphs, graph=_only_structure(graphs.graph))

@@ -15,7 +15,15 @@ from artlas.config import ArtConfig
 from artlas.datasets.registry import DatasetError, find
 from artlas.entrance import GraphError
 from artlas.pretrain import PretrainConfig, TrainingError
-from artlas.studies import alignment, atlas, capacity, components, frame, perturbation
+from artlas.studies import (
+    alignment,
+    atlas,
+    capacity,
+    components,
+    efficiency,
+    frame,
+    perturbation,
+)
 from artlas.studies import forms as study
 from artlas.studies.folds import Folds, targets_of
 from artlas.studies.transfer import merge, read
@@ -169,3 +177,22 @@ def _perturbation(
         )
     made = perturbation.STUDY
     run(made, setting_of(made, root, runs, targets, seeds, quick, wanted), out)
+
+
+@app.command("efficiency", help=f"{efficiency.study().title}.")
+def _efficiency(
+    root: Root = None,
+    targets: Default = "default",
+    cap: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            help=f"Seconds of a configuration; {efficiency.CAP:g}, quick {efficiency.QUICK_CAP:g}.",
+        ),
+    ] = None,
+    out: Out = Path("results"),
+    quick: Quick = False,
+) -> None:
+    """Every configuration runs in a process of its own."""
+    made = efficiency.study(cap)
+    run(made, setting_of(made, root, Path("results/runs"), targets, "default", quick), out)
