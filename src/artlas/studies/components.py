@@ -29,7 +29,7 @@ PAPER = {
 PAPER_AVERAGES = {"graph": {"H": 61.78, "z": 62.32, "frozen": 61.54, "tied": 61.68},
                   "node": {"z": 72.16, "frozen": 72.19}}  # fmt: skip
 PROTOCOL = f"""\
-Leave-one-dataset-out models, five seeds, 50 episodes at five shots with at most 50 queries a class;
+Leave-one-dataset-out models, 50 episodes at five shots with at most 50 queries a class, by seed;
 prototype head for graphs, linear for nodes; features as in the paper. q, H and z are read from the
 same learned model. "frozen" keeps the bases random and trains the rest, "tied" has one relation in
 all 16 slots. All models of a level are trained equally briefly here, {EPOCHS["graph"]} epochs for
