@@ -90,26 +90,29 @@ def in_parallel(
     """
     before = torch.get_num_threads()
     waiting: deque[Future[Item]] = deque()
-    with (
-        contextlib.closing(tasks),
-        ThreadPoolExecutor(threads, "artlas", torch.set_num_threads, (1,)) as pool,
-    ):
-        try:
-            for task in tasks:
-                if task.alone or threads == 1:
-                    while waiting:
+    try:
+        with (
+            contextlib.closing(tasks),
+            ThreadPoolExecutor(threads, "artlas", torch.set_num_threads, (1,)) as pool,
+        ):
+            try:
+                for task in tasks:
+                    if task.alone or threads == 1:
+                        while waiting:
+                            yield waiting.popleft().result()
+                        torch.set_num_threads(before)
+                        yield task.run()
+                        continue
+                    waiting.append(pool.submit(task.run))
+                    if len(waiting) > threads:
                         yield waiting.popleft().result()
-                    yield task.run()
-                    continue
-                waiting.append(pool.submit(task.run))
-                if len(waiting) > threads:
+                while waiting:
                     yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
-            torch.set_num_threads(before)
+            finally:
+                for future in waiting:
+                    future.cancel()
+    finally:  # when all threads have ended: one that begins late sets the number too
+        torch.set_num_threads(before)
 
 
 @contextlib.contextmanager
