@@ -8,9 +8,23 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 ROOT = pathlib.Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared" / "data"
+
+
+@pytest.fixture(autouse=True)
+def same_surroundings():
+    """A test that changes how all later ones run is at fault itself, not the ones that fail."""
+
+    def surroundings():
+        names = sorted(name for name in os.environ if name.endswith("_NUM_THREADS"))
+        return torch.get_num_threads(), {name: os.environ[name] for name in names}
+
+    before = surroundings()
+    yield
+    assert surroundings() == before
 
 
 @pytest.fixture(scope="session")

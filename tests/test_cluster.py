@@ -13,6 +13,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from cases import random_dense
 from typer.testing import CliRunner
 
@@ -74,6 +75,14 @@ def ray():
     )  # fmt: skip
     yield ray
     ray.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def threads():
+    """Workers set PyTorch's threads for their own process; some of these tests work in this one."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture

@@ -108,7 +108,8 @@ def test_broken_off_and_continued_it_ends_with_the_same_bits(tmp_path, stop):
 
 
 CHILD = """
-import sys, numpy as np
+import sys, torch
+torch.set_num_threads(int(sys.argv[3]))  # PyTorch's sums depend on the number
 sys.path.insert(0, sys.argv[2])
 from test_pretrain import SMALL, domains
 from artlas import PretrainConfig, pretrain
@@ -118,7 +119,8 @@ print("done")
 
 
 def child(out):
-    words = [sys.executable, "-c", CHILD, str(out), os.path.dirname(__file__)]
+    here, threads = os.path.dirname(__file__), str(torch.get_num_threads())
+    words = [sys.executable, "-c", CHILD, str(out), here, threads]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
