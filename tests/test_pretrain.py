@@ -18,7 +18,7 @@ from cases import random_dense
 
 import artlas
 from artlas import PretrainConfig, checkpoint, pretrain
-from artlas.pretrain import TrainingError, fingerprint
+from artlas.trainer import TrainingError, fingerprint
 
 SMALL = artlas.ArtConfig(bases=4, roles=6, hidden=16)
 
@@ -163,9 +163,33 @@ def test_other_settings_or_graphs_are_not_continued(tmp_path):
     with pytest.raises(FileExistsError, match="--resume"):
         pretrain(domains(), SMALL, training, tmp_path)
     with pytest.raises(ValueError, match="training was"):
-        pretrain(domains(), SMALL, PretrainConfig(epochs=2, batch=16), tmp_path, resume=True)
+        pretrain(domains(), SMALL, PretrainConfig(epochs=1, batch=8), tmp_path, resume=True)
     with pytest.raises(ValueError, match="sources was"):
         pretrain(domains(1), SMALL, training, tmp_path, resume=True)
+
+
+def test_a_finished_run_goes_on_to_more_epochs_and_never_to_fewer(tmp_path):
+    few, many = PretrainConfig(epochs=2, batch=16), PretrainConfig(epochs=5, batch=16)
+    pretrain(domains(), SMALL, few, tmp_path)
+    more = pretrain(domains(), SMALL, many, tmp_path, resume=True)
+    assert same(more, pretrain(domains(), SMALL, many))
+    assert same(more, artlas.load(tmp_path))
+    with pytest.raises(ValueError, match="training was"):
+        pretrain(domains(), SMALL, few, tmp_path, resume=True)
+
+
+def test_the_optimiser_is_the_one_that_is_asked_for():
+    plain, decayed, apart = (
+        pretrain(domains(), SMALL, PretrainConfig(epochs=2, batch=16, **how))
+        for how in ({}, {"decay": 0.1}, {"decay": 0.1, "optimiser": "adamw"})
+    )
+    assert not same(plain, decayed)
+    assert not same(decayed, apart)
+    size = [sum(float(p.detach().square().sum()) for p in m.parameters()) for m in (plain, apart)]
+    assert size[1] < size[0]
+    for bad in ({"decay": -1.0}, {"optimiser": "sgd"}, {"clip": 0.0}):
+        with pytest.raises(ValueError, match=rf"PretrainConfig.{next(iter(bad))}"):
+            PretrainConfig(**bad)
 
 
 def test_a_loss_that_is_not_finite_stops_with_the_batch_named(tmp_path):

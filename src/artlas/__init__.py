@@ -16,8 +16,8 @@ from artlas.model import Alignment as Alignment
 from artlas.ppr import EgoGraphs as EgoGraphs
 from artlas.ppr import PprConfig as PprConfig
 from artlas.ppr import ego_graphs as ego_graphs
-from artlas.pretrain import PretrainConfig as PretrainConfig
 from artlas.pretrain import pretrain as pretrain
+from artlas.trainer import PretrainConfig as PretrainConfig
 
 if TYPE_CHECKING:
     from artlas.estimators import ArtEmbedder as ArtEmbedder

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialise
-from torch import Tensor
+from torch import Tensor, nn
 
 from artlas.config import ArtConfig
 from artlas.formats.files import atomic, refuse, shown
@@ -25,12 +25,13 @@ KEPT = 2
 SHIPPED = Path(__file__).parent / "weights"
 
 
-def save(model: ART, folder: Any, card: dict[str, Any] | None = None) -> None:
+def save(model: nn.Module, folder: Any, card: dict[str, Any] | None = None) -> None:
     """Write a model's weights and settings, and what else a reader should know, into a folder."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_tensors(folder / MODEL, {k: v.detach() for k, v in model.state_dict().items()})
-    write_json(folder / CONFIG, {"model": dataclasses.asdict(model.config), **(card or {})})
+    settings: Any = model.config
+    write_json(folder / CONFIG, {"model": dataclasses.asdict(settings), **(card or {})})
 
 
 def load(which: Any) -> ART:
@@ -69,7 +70,7 @@ def card(which: Any) -> dict[str, Any] | None:
     return read_json(path) if str(which) in names() and path.is_file() else None
 
 
-def weights_hash(model: ART) -> str:
+def weights_hash(model: nn.Module) -> str:
     """A hash of all weights, by name."""
     found = hashlib.sha256()
     for name, value in sorted(model.state_dict().items()):

@@ -20,24 +20,24 @@ class Team:
     started: bool = False
 
     def add_up(
-        self, loss: float, seen: Tensor, parameters: Iterable[Tensor]
+        self, loss: float, counts: Tensor, maxima: slice, parameters: Iterable[Tensor]
     ) -> tuple[float, Tensor]:
-        """Sum loss, counts and gradients over the processes; seen[5] and seen[6] are maxima."""
+        """Sum loss, counts and gradients over the processes; of the maxima take the largest."""
         if self.size == 1:
-            return loss, seen
+            return loss, counts
         grads = [p.grad for p in parameters if p.grad is not None]
         flat = torch.cat([g.flatten().double().cpu() for g in grads])
-        together = torch.cat([torch.tensor([loss], dtype=torch.float64), seen, flat])
-        most = seen[5:7].clone()
+        together = torch.cat([torch.tensor([loss], dtype=torch.float64), counts, flat])
+        most = counts[maxima].clone()
         dist.all_reduce(together)
         dist.all_reduce(most, dist.ReduceOp.MAX)
-        seen = together[1 : 1 + len(seen)].clone()
-        seen[5:7] = most
-        start = 1 + len(seen)
+        counts = together[1 : 1 + len(counts)].clone()
+        counts[maxima] = most
+        start = 1 + len(counts)
         for grad in grads:
             grad.copy_(together[start : start + grad.numel()].view_as(grad))
             start += grad.numel()
-        return float(together[0]), seen
+        return float(together[0]), counts
 
     def leave(self) -> None:
         """Wait for the others, and end what was begun here."""

@@ -41,8 +41,8 @@ from artlas.baselines import Domains, TrainingConfig
 from artlas.baselines.statistics import CLUSTERINGS, COUNTS, DEGREES, describe, order_of
 from artlas.config import UNIFORM
 from artlas.graphs import Graphs, as_graphs
-from artlas.pretrain import bare, gather
 from artlas.sampling import BalancedSampler
+from artlas.trainer import bare, gather
 
 Solver = Literal["pot", "pot-entropic", "artlas"]
 Align = Callable[[Graphs, NDArray[np.float64]], NDArray[np.float64]]

@@ -16,8 +16,8 @@ from artlas.datasets.registry import find
 from artlas.entrance import GraphError
 from artlas.graphs import Graphs
 from artlas.ppr import EgoGraphs
-from artlas.pretrain import PretrainConfig, Progress, Sources, TrainingError
 from artlas.pretrain import pretrain as train
+from artlas.trainer import PretrainConfig, Progress, Sources, TrainingError
 
 
 def pretrain(

@@ -14,7 +14,6 @@ from artlas.cli.transfer import Root, Runs, Seeds, Targets, numbers
 from artlas.config import ArtConfig
 from artlas.datasets.registry import DatasetError, find
 from artlas.entrance import GraphError
-from artlas.pretrain import PretrainConfig, TrainingError
 from artlas.studies import (
     alignment,
     atlas,
@@ -27,6 +26,7 @@ from artlas.studies import (
 from artlas.studies import forms as study
 from artlas.studies.folds import Folds, targets_of
 from artlas.studies.transfer import merge, read
+from artlas.trainer import PretrainConfig, TrainingError
 
 app = typer.Typer(help="Studies beyond the main tables.", no_args_is_help=True)
 

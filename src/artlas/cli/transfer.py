@@ -13,11 +13,11 @@ from rich.markup import escape
 from artlas.cli.pretrain import progress_bar
 from artlas.config import ArtConfig
 from artlas.entrance import GraphError
-from artlas.pretrain import PretrainConfig, TrainingError
 from artlas.studies import tables
 from artlas.studies.folds import Folds, Level, targets_of
 from artlas.studies.transfer import Shots as ShotCount
 from artlas.studies.transfer import merge, read, transfer
+from artlas.trainer import PretrainConfig, TrainingError
 
 app = typer.Typer(help="Few-shot transfer to datasets never seen.", no_args_is_help=True)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -27,9 +28,9 @@ from artlas.baselines.scgfm import GRAPH_TRAINING, SCGFM, ScgfmConfig, Solver
 from artlas.datasets.registry import find
 from artlas.graphs import Graphs
 from artlas.model import ART
-from artlas.pretrain import PretrainConfig
 from artlas.studies.folds import CENTRES
 from artlas.studies.measuring import random_edges, reset_peak, status
+from artlas.trainer import PretrainConfig
 
 DEGREE, SEED = 8.0, 0
 SOLVERS: dict[str, Solver] = {
@@ -122,7 +123,7 @@ def art_iteration(model: ART, graphs: Graphs, task: str) -> Call:
         energies, _ = model.pairs(model.structure(dataclasses.replace(bare)))
         loss = artlas.coverage(energies, model.config.coverage_temperature).mean()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), training.clip)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), training.clip or math.inf)
         optimiser.step()
         return float(loss.detach())
 

@@ -15,7 +15,8 @@ from artlas.datasets.registry import REGISTRY, DatasetError, find
 from artlas.graphs import Graphs
 from artlas.model import ART
 from artlas.ppr import EgoGraphs, PprConfig
-from artlas.pretrain import PretrainConfig, Progress, fingerprint, pretrain
+from artlas.pretrain import pretrain
+from artlas.trainer import PretrainConfig, Progress, fingerprint, same_settings, seen
 
 Level = Literal["graph", "node"]
 CENTRES = 300
@@ -100,16 +101,16 @@ class Folds:
         training = dataclasses.replace(self.training, seed=seed)
         if (folder / checkpoint.MODEL).exists():
             kept, model = checkpoint.read_json(folder / checkpoint.CONFIG), checkpoint.load(folder)
-            seen = {
-                name: {"graphs": len(graphs), "sha256": fingerprint(graphs)}
-                for name, graphs in sources.items()
-            }
-            # settings younger than the model have their defaults
-            same = model.config == config and PretrainConfig(**kept["training"]) == training
-            if same and kept["sources"] == seen:
+            wanted = dataclasses.asdict(training)
+            if (
+                model.config != config
+                or kept["sources"] != seen(sources)
+                or not same_settings("training", kept["training"], wanted)
+            ):
+                raise ValueError(
+                    f"{folder} holds a model that was made with other settings or graphs. To fix "
+                    "this, pass another folder of runs (--runs), or delete it to train anew."
+                )
+            if kept["training"]["epochs"] == training.epochs:
                 return model
-            raise ValueError(
-                f"{folder} holds a model that was made with other settings or graphs. To fix this, "
-                "pass another folder of runs (--runs), or delete it to train anew."
-            )
         return pretrain(sources, config, training, folder, resume=True, report=report)

@@ -23,7 +23,6 @@ from artlas.datasets.registry import find
 from artlas.energy import coverage
 from artlas.graphs import Graphs
 from artlas.model import ART
-from artlas.pretrain import TrainingError, gather
 from artlas.sampling import BalancedSampler
 from artlas.studies.contrast import (
     Contrast,
@@ -37,6 +36,7 @@ from artlas.studies.folds import Folds, targets_of
 from artlas.studies.roles import random_balanced
 from artlas.studies.tables import accuracies, averaged, difference
 from artlas.studies.transfer import Episodes, Record, labels_of, record
+from artlas.trainer import TrainingError, gather
 
 PADDED = 40  # nodes of the largest graph that the dense objectives take
 DROPPED = 0.2  # share of the edges that a view lacks

@@ -47,9 +47,9 @@ from artlas.datasets.registry import find
 from artlas.formats.files import atomic
 from artlas.graphs import Graphs
 from artlas.model import ART
-from artlas.pretrain import PretrainConfig, Progress
 from artlas.studies.folds import CENTRES, Folds, Level
 from artlas.studies.transfer import Record, commit, identity, merge, read
+from artlas.trainer import PretrainConfig, Progress
 
 Made = TypeVar("Made")
 Report = Callable[[int, int], None]  # steps done, and of how many, within one job

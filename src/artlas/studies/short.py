@@ -14,11 +14,11 @@ from artlas.config import ArtConfig
 from artlas.datasets.registry import find
 from artlas.fewshot.evaluate import Scaling
 from artlas.model import ART
-from artlas.pretrain import PretrainConfig, Progress
 from artlas.studies.embeddings import Target, Variant
 from artlas.studies.folds import Folds, Level
 from artlas.studies.frame import Report, Setting
 from artlas.studies.transfer import HEAD, Episodes, labels_of
+from artlas.trainer import PretrainConfig, Progress
 
 # A model of the main tables takes ten minutes on two threads, and these studies need a hundred. The
 # loss falls most in the first epochs; every model of a level is trained for as many.

@@ -19,10 +19,10 @@ from artlas.datasets.registry import find
 from artlas.formats.files import atomic
 from artlas.graphs import Graphs
 from artlas.ppr import EgoGraphs
-from artlas.pretrain import Progress
 from artlas.studies import embeddings
 from artlas.studies.embeddings import Target
 from artlas.studies.folds import CENTRES, PAPER, Folds
+from artlas.trainer import Progress
 
 Record = dict[str, Any]
 Shots = int | Literal["all"]

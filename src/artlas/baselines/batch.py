@@ -1,0 +1,175 @@
+"""What baselines compute on: a batch of graphs with features, and sums over neighbours and graphs.
+
+Shapes: N nodes, G graphs, E entries of the adjacency (both directions of every edge).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding_bag
+
+from artlas.graphs import Graphs
+from artlas.sampling import Member
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Undirected graphs as the CSR of their adjacency, without loops.
+
+    node_ptr int64 [G + 1], row_ptr int64 [N + 1], col int32 [E], x float [N, d]; domain int64 [G]:
+    the number of each graph's domain; y: the labels of the graphs [G] or None. members: the name of
+    its domain and the number there of every graph, in training. The first node of an ego-graph is
+    its centre.
+    """
+
+    node_ptr: Tensor
+    row_ptr: Tensor
+    col: Tensor
+    x: Tensor
+    domain: Tensor
+    y: Tensor | None = None
+    members: tuple[Member, ...] = ()
+
+    @classmethod
+    def of(cls, graphs: Graphs, domain: Tensor | None = None, **more: Any) -> Batch:
+        """A batch of these graphs; without features they have a constant one."""
+        x = torch.ones(graphs.num_nodes, 1) if graphs.x is None else graphs.x
+        domain = torch.zeros(len(graphs), dtype=torch.int64) if domain is None else domain
+        return cls(graphs.node_ptr, graphs.row_ptr, graphs.col, x, domain, **more)
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.row_ptr) - 1
+
+    @property
+    def num_graphs(self) -> int:
+        return len(self.node_ptr) - 1
+
+    @cached_property
+    def sizes(self) -> Tensor:
+        """Nodes of every graph, int64 [G]."""
+        return self.node_ptr.diff()
+
+    @cached_property
+    def degree(self) -> Tensor:
+        """Neighbours of every node, int64 [N]."""
+        return self.row_ptr.diff()
+
+    @cached_property
+    def graph_of(self) -> Tensor:
+        """The graph of every node, int64 [N]."""
+        return _repeated(self.node_ptr)
+
+    @cached_property
+    def row(self) -> Tensor:
+        """The node that every entry belongs to, int64 [E]."""
+        return _repeated(self.row_ptr)
+
+    @property
+    def edge_index(self) -> Tensor:
+        """Every edge in both directions, int64 [2, E], as PyTorch Geometric has it."""
+        return torch.stack([self.row, self.col.long()])
+
+    @cached_property
+    def scale(self) -> Tensor:
+        """(degree + 1)^(-1/2), [N, 1]: a GCN's normalisation with loops."""
+        return (self.degree + 1).to(self.x.dtype).rsqrt()[:, None]
+
+    def with_x(self, x: Tensor) -> Batch:
+        """The same graphs with other features [N, d]."""
+        made = dataclasses.replace(self, x=x)
+        for name in ("sizes", "degree", "graph_of", "row", "scale"):
+            if name in self.__dict__:  # what follows from the structure alone
+                made.__dict__[name] = self.__dict__[name]
+        return made
+
+    def neighbour_sums(self, values: Tensor) -> Tensor:
+        """A V for values [N, c]."""
+        return _Neighbours.apply(values, self.row_ptr, self.col)
+
+    def propagate(self, values: Tensor) -> Tensor:
+        """A GCN's normalised adjacency with loops times values [N, c]."""
+        scaled = self.scale * values
+        return self.scale * (self.neighbour_sums(scaled) + scaled)
+
+    def sum_pool(self, values: Tensor) -> Tensor:
+        """Sums over the nodes of every graph, [G, c]."""
+        return _Segments.apply(values, self.node_ptr, self.graph_of)
+
+    def mean_pool(self, values: Tensor) -> Tensor:
+        """Means over the nodes of every graph, [G, c]."""
+        return self.sum_pool(values) / self.sizes[:, None]
+
+    def keep_entries(self, kept: Tensor) -> Batch:
+        """Without some entries; kept bool [E] must be the same for both directions of an edge."""
+        row_ptr = _pointer(torch.cat([kept.new_zeros(1), kept]).cumsum(0)[self.row_ptr].diff())
+        return dataclasses.replace(self, row_ptr=row_ptr, col=self.col[kept])
+
+    def keep_nodes(self, kept: Tensor) -> Batch:
+        """The subgraphs that some nodes induce, bool [N]; every graph must keep one at least."""
+        number = (kept.cumsum(0) - 1).to(torch.int32)
+        entries = kept[self.row] & kept[self.col]
+        left = self.keep_entries(entries)
+        return dataclasses.replace(
+            self,
+            node_ptr=torch.cat([kept.new_zeros(1), kept]).cumsum(0)[self.node_ptr],
+            row_ptr=_pointer(left.degree[kept]),
+            col=number[left.col],
+            x=self.x[kept],
+        )
+
+    def chance(self, seed: int) -> Tensor:
+        """A number in [0, 1) for every entry, the same for both directions of an edge, [E]."""
+        col = self.col.long()
+        low, high = torch.minimum(self.row, col), torch.maximum(self.row, col)
+        mixed = low * self.num_nodes + high + seed * 0x5851F42D
+        for factor in (0x2545F4914F6CDD1D, 0x27D4EB2F165667C5):
+            mixed = (mixed ^ (mixed >> 29)) * factor
+        return ((mixed ^ (mixed >> 32)) & 0xFFFFFF).to(torch.float32) / 0x1000000
+
+
+class _Neighbours(torch.autograd.Function):
+    """A V with a symmetric binary A: FBGEMM's bags are several times faster than sparse products"""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, row_ptr: Tensor, col: Tensor) -> Tensor:
+        ctx.saved = row_ptr, col
+        return _bags(values, row_ptr, col)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        return _bags(grads[0], *ctx.saved), None, None
+
+
+class _Segments(torch.autograd.Function):
+    """Sums over consecutive rows."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, pointer: Tensor, segment_of: Tensor) -> Tensor:
+        ctx.saved = segment_of
+        return _bags(values, pointer, torch.arange(len(values), dtype=torch.int32))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        return grads[0].index_select(0, ctx.saved), None, None
+
+
+def _bags(values: Tensor, pointer: Tensor, members: Tensor) -> Tensor:
+    if len(members) == 0:
+        return values.new_zeros(len(pointer) - 1, values.shape[1])
+    offsets = pointer[:-1].to(members.dtype)
+    return embedding_bag(members, values.contiguous(), offsets, mode="sum")
+
+
+def _repeated(pointer: Tensor) -> Tensor:
+    return torch.repeat_interleave(torch.arange(len(pointer) - 1), pointer.diff())
+
+
+def _pointer(counts: Tensor) -> Tensor:
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])

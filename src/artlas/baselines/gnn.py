@@ -1,0 +1,100 @@
+r"""GCN, GAT and GIN: conventional networks, trained by the labels of the source domains.
+
+The paper gives their sizes (three layers of 64, vectors of 192; 128 wide at node level) and their
+optimiser, but not what they learn from. Such networks have no objective but labels, so every source
+domain has a linear classifier of its own, which is discarded:
+
+.. math:: \mathcal L = \frac1G \sum_g CE(W_{d(g)} h_g + b_{d(g)},\, y_g), \quad
+    h_g = [\,p(h^{(1)}) \,\|\, p(h^{(2)}) \,\|\, p(h^{(3)})\,]
+
+p is the mean over the nodes; GIN's is the sum, as its authors have it. Graphs without a label count
+for nothing. The frozen vector is h.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from artlas.baselines.base import Baseline
+from artlas.baselines.batch import Batch
+from artlas.baselines.layers import GATLayer, GCNLayer, GINLayer
+from artlas.entrance import fail
+
+
+class Conventional(Baseline):
+    """What the three share: layers, joint read-out, one classifier a domain."""
+
+    pooling: ClassVar[Literal["mean", "sum"]] = "mean"
+
+    def layer(self, width: int) -> nn.Module:
+        """A layer that takes vectors of this width."""
+        raise NotImplementedError
+
+    def build(self) -> None:
+        config = self.config
+        widths = [config.features] + [config.hidden] * (config.layers - 1)
+        self.convolutions = nn.ModuleList(map(self.layer, widths))
+        joined = config.hidden * config.layers
+        self.heads = nn.ModuleList(nn.Linear(joined, max(n, 1)) for n in config.domains)
+
+    def loss(self, batch: Batch) -> Tensor:
+        assert batch.y is not None
+        if not (batch.y >= 0).any():
+            fail(
+                f"{self.name} learns from the labels of its sources", "graphs without labels",
+                "pass labelled sources, or choose a method that needs none",
+            )  # fmt: skip
+        pooled, total = self.pool(batch, self.states(batch)), batch.x.new_zeros(())
+        for number, head in enumerate(self.heads):
+            own = (batch.domain == number) & (batch.y >= 0)
+            if own.any():
+                total = total + nn.functional.cross_entropy(
+                    head(pooled[own]), batch.y[own], reduction="sum"
+                )
+        return total / (batch.y >= 0).sum()
+
+    def states(self, batch: Batch) -> Tensor:
+        x, found = batch.x, []
+        for layer in self.convolutions:
+            x = torch.relu(layer(x, batch))
+            found.append(x)
+        return torch.cat(found, 1)
+
+    def pool(self, batch: Batch, states: Tensor) -> Tensor:
+        return batch.sum_pool(states) if self.pooling == "sum" else batch.mean_pool(states)
+
+
+class Gcn(Conventional):
+    """Kipf and Welling's convolutions."""
+
+    name = "gcn"
+
+    def layer(self, width: int) -> nn.Module:
+        return GCNLayer(width, self.config.hidden)
+
+
+class Gat(Conventional):
+    """Velickovic et al.'s attention, with four heads that share the width."""
+
+    name = "gat"
+
+    def layer(self, width: int) -> nn.Module:
+        heads = 4 if self.config.hidden % 4 == 0 else 1
+        return GATLayer(width, self.config.hidden // heads, heads=heads)
+
+
+class Gin(Conventional):
+    """Xu et al.'s sums, with batch normalisation in the perceptrons and learned eps."""
+
+    name = "gin"
+    pooling = "sum"
+
+    def layer(self, width: int) -> nn.Module:
+        hidden = self.config.hidden
+        inner = nn.Sequential(
+            nn.Linear(width, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, hidden)
+        )
+        return GINLayer(inner, train_eps=True)
