@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
@@ -113,26 +113,33 @@ class Baseline(nn.Module):
         """The frozen vectors of ego-graphs from those of their centres, [G, c]."""
         return states[batch.node_ptr[:-1]]
 
-    @torch.no_grad()
     def embed(self, graphs: Any, read_out: ReadOut = "pool") -> Tensor:
         """One vector a graph, [G, c], the same alone as among others; of the centre if asked."""
-        if read_out not in get_args(ReadOut):
-            raise ValueError(f"read_out is pool or centre, got {read_out!r}.")
+        return self.read(graphs, (read_out,))[read_out]
+
+    @torch.no_grad()
+    def read(self, graphs: Any, ways: Sequence[ReadOut]) -> dict[ReadOut, Tensor]:
+        """The same in several ways at once."""
+        if not set(ways) <= set(get_args(ReadOut)):
+            raise ValueError(f"read_out is pool or centre, got {', '.join(ways)}.")
         data = graphs if isinstance(graphs, EgoGraphs) else as_graphs(graphs)
         width = _whole(data).num_features or 1
         if width != self.config.features:
             got = f"{width:,} where {self.config.features:,} were learnt from"
             fail("features have another width", got, "prepare them as in pretraining")
-        read = self.pool if read_out == "pool" else self.read_centre
-        before, made = self.training, []
+        readers = {"pool": self.pool, "centre": self.read_centre}
+        made: dict[ReadOut, list[Tensor]] = {way: [] for way in ways}
+        before = self.training
         self.eval()
         try:
             for part in data.batches(PART):
                 batch = Batch.of(part)
-                made.append(read(batch, self.states(batch)))
+                states = self.states(batch)
+                for way in ways:
+                    made[way].append(readers[way](batch, states))
         finally:
             self.train(before)
-        return torch.cat(made)
+        return {way: torch.cat(parts) for way, parts in made.items()}
 
     def pretrain(
         self, domains: Domains, training: PretrainConfig | None = None, out: Any = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -10,15 +11,18 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from artlas.baselines.registry import METHODS, find
 from artlas.cli.pretrain import progress_bar
 from artlas.config import ArtConfig
 from artlas.entrance import GraphError
-from artlas.studies import tables
+from artlas.studies import method_tables, tables
 from artlas.studies.folds import Folds, Level, targets_of
+from artlas.studies.methods import MethodFolds, transfer_method
 from artlas.studies.transfer import Shots as ShotCount
 from artlas.studies.transfer import merge, read, transfer
 from artlas.trainer import PretrainConfig, TrainingError
 
+ART_EPOCHS = 60
 app = typer.Typer(help="Few-shot transfer to datasets never seen.", no_args_is_help=True)
 
 Root = Annotated[Path | None, typer.Option(help="Folder of the data.")]
@@ -28,10 +32,18 @@ Runs = Annotated[
 Targets = Annotated[str, typer.Option(help='Datasets, separated by commas, or "all".')]
 Seeds = Annotated[str, typer.Option(help="Seeds of pretraining, separated by commas.")]
 Shots = Annotated[str, typer.Option(help="Examples a class, separated by commas; all: 5 folds.")]
-Epochs = Annotated[int, typer.Option(min=1, help="Of pretraining.")]
+Epochs = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Of pretraining; if not given, ART's are 60, a baseline's the paper's."
+    ),
+]
 Out = Annotated[Path, typer.Option(help="JSON file of the results; NAME-quick if --quick.")]
 Wl = Annotated[bool, typer.Option("--wl", help="GraKeL's WL kernel too, with the same heads.")]
 Only = Annotated[str, typer.Option(help='Variants and controls, separated by commas, or "all".')]
+Methods = Annotated[
+    str, typer.Option(help='art, baselines such as gin,graphmae, separated by commas, or "all".')
+]
 Quick = Annotated[bool, typer.Option("--quick", help="One epoch, two small targets.")]
 
 
@@ -42,17 +54,20 @@ def graph(
     targets: Targets = "all",
     seeds: Seeds = "42",
     shots: Shots = "5",
-    epochs: Epochs = 60,
+    epochs: Epochs = None,
     out: Out = Path("results/transfer-graph.json"),
     quick: Quick = False,
     wl: Wl = False,
     variants: Only = "all",
+    methods: Methods = "art",
 ) -> None:
     """Classify graphs of unseen datasets from a few examples: leave-one-dataset-out."""
-    training = PretrainConfig(epochs=1 if quick else epochs)
+    epochs = 1 if quick else epochs
+    training = PretrainConfig(epochs=epochs or ART_EPOCHS)
     targets = "BZR,PROTEINS" if quick and targets == "all" else targets
     runs, out = _places(runs, out, quick)
-    _transfer("graph", root, runs, targets, seeds, shots, training, out, variants, wl)
+    folds = Folds("graph", root, runs, training, ArtConfig())
+    _transfer(folds, _methods(methods), epochs, targets, seeds, shots, out, variants, wl)
 
 
 @app.command()
@@ -62,19 +77,22 @@ def node(
     targets: Targets = "all",
     seeds: Seeds = "42",
     shots: Shots = "5",
-    epochs: Epochs = 60,
+    epochs: Epochs = None,
     plateau: Annotated[
         float, typer.Option(help="End when an epoch lowers the coverage by less than this share.")
     ] = 0.05,
     out: Out = Path("results/transfer-node.json"),
     quick: Quick = False,
     variants: Only = "all",
+    methods: Methods = "art",
 ) -> None:
     """Classify nodes of unseen networks from a few examples, by their ego-graphs."""
-    training = PretrainConfig(epochs=1 if quick else epochs, plateau=plateau, patience=1)
+    epochs = 1 if quick else epochs
+    training = PretrainConfig(epochs=epochs or ART_EPOCHS, plateau=plateau, patience=1)
     targets = "Cora" if quick and targets == "all" else targets
     runs, out = _places(runs, out, quick)
-    _transfer("node", root, runs, targets, seeds, shots, training, out, variants)
+    folds = Folds("node", root, runs, training, ArtConfig())
+    _transfer(folds, _methods(methods), epochs, targets, seeds, shots, out, variants)
 
 
 def _places(runs: Path, out: Path, quick: bool) -> tuple[Path, Path]:
@@ -82,21 +100,33 @@ def _places(runs: Path, out: Path, quick: bool) -> tuple[Path, Path]:
     return (runs / "quick", out.with_stem(f"{out.stem}-quick")) if quick else (runs, out)
 
 
+def _methods(text: str) -> list[str]:
+    """Names of methods, ART's own first."""
+    if text == "all":
+        return ["art", *METHODS]
+    return [part if part == "art" else find(part).name for part in text.lower().split(",")]
+
+
 def _transfer(
-    level: Level, root: Path | None, runs: Path, targets: str, seeds: str, shots: str,
-    training: PretrainConfig, out: Path, variants: str, wl: bool = False,
+    folds: Folds, methods: list[str], epochs: int | None, targets: str, seeds: str, shots: str,
+    out: Path, variants: str, wl: bool = False,
 ) -> None:  # fmt: skip
     console = Console(highlight=False, soft_wrap=True)
-    folds = Folds(level, root, runs, training, ArtConfig())
+    level, baselines = folds.level, MethodFolds(folds, epochs)
     names = targets_of(level) if targets == "all" else targets.split(",")
     only = None if variants == "all" else variants.split(",")
     counts, failed = _shots(shots), 0
-    for name in names:
+    for method, name in itertools.product(methods, names):
         try:
             with progress_bar(console) as bar:
                 task = bar.add_task("train", total=None, loss="-", rate="-", epoch="-")
                 report = partial(bar.show, task)
-                made = list(transfer(folds, name, numbers(seeds), counts, report, wl, only))
+                if method == "art":
+                    made = list(transfer(folds, name, numbers(seeds), counts, report, wl, only))
+                else:
+                    made = list(
+                        transfer_method(baselines, method, name, numbers(seeds), counts, report)
+                    )
             merge(out, made)
             best = max(made, key=lambda record: record["mean"])
             console.print(
@@ -106,13 +136,16 @@ def _transfer(
         except KeyboardInterrupt:
             console.print("Stopped by Ctrl-C: finished targets and states of pretraining are kept.")
             raise typer.Exit(130) from None
-        except (GraphError, TrainingError, ValueError) as error:
+        except (GraphError, TrainingError, ImportError, ValueError) as error:
             failed += 1
             console.print(f"[bold red]{name} failed[/]: {escape(str(error))}")
     for file in _write_report(level, out):
         console.print(f"Wrote {file}", markup=False)
     records = read(out)
-    console.print(tables.report(records, tables.targets_in(records, level), counts), markup=False)
+    own = [r for r in records if r["method"] not in METHODS]
+    console.print(tables.report(own, tables.targets_in(records, level), counts), markup=False)
+    if any(method != "art" for method in methods):
+        console.print(method_tables.report(records, level), markup=False)
     if failed:
         raise typer.Exit(1)
 
@@ -133,7 +166,9 @@ def _write_report(level: Level, out: Path) -> list[Path]:
     if not names:
         return []
     written = [out.with_suffix(".md"), out.with_suffix(".png")]
-    written[0].write_text(tables.report(records, names, counts) + "\n")
+    own = [r for r in records if r["method"] not in METHODS]
+    parts = [method_tables.report(records, level), tables.report(own, names, counts)]
+    written[0].write_text("\n\n".join(part for part in parts if part) + "\n")
     tables.draw(records, names, rows, written[1])
     several = [
         name for name in names if len({r["shots"] for r in records if r["target"] == name}) > 2
