@@ -11,27 +11,16 @@ import subprocess
 import sys
 import time
 
+import killed
 import numpy as np
 import pytest
 import torch
 from cases import random_dense
+from killed import SMALL, domains
 
 import artlas
 from artlas import PretrainConfig, checkpoint, pretrain
 from artlas.trainer import TrainingError, fingerprint
-
-SMALL = artlas.ArtConfig(bases=4, roles=6, hidden=16)
-
-
-def domains(seed=0):
-    rng = np.random.default_rng(seed)
-
-    def some(count, low, high, p):
-        return artlas.Graphs.from_scipy(
-            [random_dense(int(rng.integers(low, high)), p, rng).astype(float) for _ in range(count)]
-        )
-
-    return {"sparse": some(30, 8, 20, 0.15), "dense": some(12, 5, 12, 0.7)}
 
 
 def same(a, b):
@@ -107,44 +96,43 @@ def test_broken_off_and_continued_it_ends_with_the_same_bits(tmp_path, stop):
     assert logs[0] == logs[1]
 
 
-CHILD = """
-import sys, torch
-torch.set_num_threads(int(sys.argv[3]))  # PyTorch's sums depend on the number
+# A process that has PyTorch loaded, and forks one that trains for every line it reads.
+NURSERY = """
+import os, sys
 sys.path.insert(0, sys.argv[2])
-from test_pretrain import SMALL, domains
-from artlas import PretrainConfig, pretrain
-pretrain(domains(), SMALL, PretrainConfig(epochs=40, batch=8, every=3), sys.argv[1], resume=True)
-print("done")
+import killed
+for _ in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        killed.work(sys.argv[1])
+        os._exit(0)
+    print(child, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
-def child(out):
-    here, threads = os.path.dirname(__file__), str(torch.get_num_threads())
-    words = [sys.executable, "-c", CHILD, str(out), here, threads]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
 def test_killed_at_20_random_moments_it_ends_with_the_same_bits(tmp_path):
-    whole = pretrain(domains(), SMALL, PretrainConfig(epochs=40, batch=8, every=3))
-    rng, kills = random.Random(4), 0
-    for _ in range(40):
-        process = child(tmp_path)
-        seen = len(checkpoint.states(tmp_path / "states"))
-        if kills < 20:
-            began = time.monotonic()
-            while not checkpoint.states(tmp_path / "states") and time.monotonic() - began < 60:
-                time.sleep(0.01)
-            time.sleep((2.0 if seen else 0.0) + rng.random() * 0.4)
-            process.send_signal(signal.SIGKILL)
-        out, error = process.communicate(timeout=120)
-        if process.returncode == 0:
-            break
-        assert process.returncode == -signal.SIGKILL, error
-        kills += 1
-        for state in checkpoint.states(tmp_path / "states"):
-            checkpoint.read_state(state)  # every one of them is whole
-    assert "done" in out
-    assert kills >= 1
+    whole = killed.work(None)
+    words = [sys.executable, "-c", NURSERY, str(tmp_path), os.path.dirname(__file__)]
+    rng, code, kills = random.Random(4), None, 0
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as home:
+        while code != 0:
+            home.stdin.write("one\n")
+            home.stdin.flush()
+            child = int(home.stdout.readline())
+            if kills < 20:
+                began = time.monotonic()
+                while not checkpoint.states(tmp_path / "states") and time.monotonic() - began < 60:
+                    time.sleep(0.01)
+                time.sleep(rng.random() * 0.2)
+                os.kill(child, signal.SIGKILL)
+            code = int(home.stdout.readline())
+            kills += code == -signal.SIGKILL
+            assert code in (0, -signal.SIGKILL)
+            for state in checkpoint.states(tmp_path / "states"):
+                checkpoint.read_state(state)  # every one of them is whole
+        home.stdin.close()
+    assert kills == 20
     assert same(whole, artlas.load(tmp_path))
 
 
@@ -229,7 +217,7 @@ def test_fingerprints_tell_structures_apart():
 TORCHRUN = """
 import json, sys
 sys.path.insert(0, sys.argv[2])
-from test_pretrain import SMALL, domains
+from killed import SMALL, domains
 from artlas import PretrainConfig, pretrain
 losses = []
 pretrain(domains(), SMALL, PretrainConfig(epochs=5, batch=16), sys.argv[1],
