@@ -24,12 +24,13 @@ BENCH = "bench"
 KNOWN = {
     "transfer-graph": ("Few-shot transfer to unseen graphs", "artlas transfer graph"),
     "transfer-node": ("Few-shot transfer to nodes of unseen networks", "artlas transfer node"),
-    "components": ("What each component adds", "artlas study components"),
+    "components": ("Parts of the representation and kinds of atlas", "artlas study components"),
     "capacity": ("Size of the atlas", "artlas study capacity"),
     "alignment": ("Amortised against iterative alignment", "artlas study alignment"),
-    "efficiency": ("Efficiency of transfer", "artlas study efficiency"),
+    "efficiency": ("End-to-end efficiency and scalability", "artlas study efficiency"),
     "atlas": ("How the atlas is used", "artlas study atlas"),
     "perturbation": ("What rewiring changes", "artlas study perturbation"),
+    "sanity": ("Every method against its untrained self", "artlas study sanity"),
     "forms": ("Other forms of the atlas", "artlas study forms"),
     BENCH: ("Speed and memory", "make bench"),
 }

@@ -22,6 +22,7 @@ from artlas.studies import (
     efficiency,
     frame,
     perturbation,
+    sanity,
 )
 from artlas.studies import forms as study
 from artlas.studies.folds import Folds, targets_of
@@ -115,7 +116,9 @@ def setting_of(
     drawn = made.seeds[:1] if quick else made.seeds
     if targets != "default":
         try:
-            places = tuple(find(name).name for name in targets.split(","))
+            places = tuple(
+                name if name in made.targets else find(name).name for name in targets.split(",")
+            )
         except DatasetError as error:
             raise typer.BadParameter(str(error)) from error
     if seeds != "default":
@@ -154,7 +157,7 @@ def run(made: frame.Study, setting: frame.Setting, out: Path) -> None:
         raise typer.Exit(1)
 
 
-for _study in (atlas.STUDY, components.STUDY, capacity.STUDY, alignment.STUDY):
+for _study in (atlas.STUDY, components.STUDY, capacity.STUDY, alignment.STUDY, sanity.STUDY):
     add(_study)
 
 

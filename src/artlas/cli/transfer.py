@@ -25,7 +25,7 @@ from artlas.trainer import PretrainConfig, TrainingError
 ART_EPOCHS = 60
 app = typer.Typer(help="Few-shot transfer to datasets never seen.", no_args_is_help=True)
 
-Root = Annotated[Path | None, typer.Option(help="Folder of the data.")]
+Root = Annotated[Path | None, typer.Option("--root", "--data", help="Folder of the data.")]
 Runs = Annotated[
     Path, typer.Option(help="Folder of pretrained models and embeddings; quick/ in it if --quick.")
 ]
