@@ -33,6 +33,7 @@ def test_sums_over_neighbours_and_graphs_with_their_gradients(batch):
         (batch.neighbour_sums(x), a @ x),
         (batch.sum_pool(x), member.T @ x),
         (batch.mean_pool(x), member.T @ x / member.sum(0)[:, None]),
+        (batch.spread(x[:3]), member @ x[:3]),
     ):
         torch.testing.assert_close(found, wanted)
         own = weight[: len(found)]

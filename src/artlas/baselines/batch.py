@@ -106,6 +106,10 @@ class Batch:
         """Means over the nodes of every graph, [G, c]."""
         return self.sum_pool(values) / self.sizes[:, None]
 
+    def spread(self, values: Tensor) -> Tensor:
+        """The vector of its graph for every node, [N, c], of values [G, c]."""
+        return _Spread.apply(values, self.node_ptr, self.graph_of)
+
     def keep_entries(self, kept: Tensor) -> Batch:
         """Without some entries; kept bool [E] must be the same for both directions of an edge."""
         row_ptr = _pointer(torch.cat([kept.new_zeros(1), kept]).cumsum(0)[self.row_ptr].diff())
@@ -158,6 +162,20 @@ class _Segments(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         return grads[0].index_select(0, ctx.saved), None, None
+
+
+class _Spread(torch.autograd.Function):
+    """Rows repeated: the transpose of sums over consecutive ones."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, pointer: Tensor, segment_of: Tensor) -> Tensor:
+        ctx.saved = pointer
+        return values.index_select(0, segment_of)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        members = torch.arange(len(grads[0]), dtype=torch.int32)
+        return _bags(grads[0], ctx.saved, members), None, None
 
 
 def _bags(values: Tensor, pointer: Tensor, members: Tensor) -> Tensor:

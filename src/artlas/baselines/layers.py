@@ -39,6 +39,29 @@ class GATLayer(GATConv):
         return super().forward(x, batch.edge_index)
 
 
+class BatchNorm(nn.BatchNorm1d):
+    """PyTorch's batch normalisation; a single row, which has no variance, by the running ones."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if len(input) > 1 or not self.training:
+            return super().forward(input)
+        return nn.functional.batch_norm(
+            input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
+        )
+
+
+class Dropout(nn.Dropout):
+    """PyTorch's dropout with four decisions of 16 bits a random number: twice as fast."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if self.p == 0 or not self.training:
+            return input
+        words = torch.empty(-(-input.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
+        bits = words.view(torch.int16)[: input.numel()].view(input.shape)
+        kept = (bits >= round(self.p * 2**16) - 2**15).to(input.dtype)
+        return input * kept.div_(1 - self.p)
+
+
 class GCN(nn.Module):
     """A stack of GCN layers, each but the last followed by what is asked for.
 
@@ -57,8 +80,8 @@ class GCN(nn.Module):
         for i in range(layers):
             parts: list[nn.Module] = []
             if last or i < layers - 1:
-                parts = [nn.BatchNorm1d(hidden)] if norm else []
-                parts += [activation(), nn.Dropout(dropout)]
+                parts = [BatchNorm(hidden)] if norm else []
+                parts += [activation(), Dropout(dropout)]
             after.append(nn.Sequential(*parts))
         self.after = nn.ModuleList(after)
 

@@ -1,0 +1,39 @@
+"""Batch normalisation of a single row, and dropout."""
+
+from __future__ import annotations
+
+import torch
+
+from artlas.baselines.layers import BatchNorm, Dropout
+
+
+def test_a_single_row_is_normalised_by_the_running_statistics():
+    norm = BatchNorm(3)
+    plain = torch.nn.BatchNorm1d(3)
+    x = torch.randn(7, 3)
+    torch.testing.assert_close(norm(x), plain(x))
+    before = norm.running_mean.clone()
+    torch.testing.assert_close(norm(x[:1]), plain.eval()(x[:1]))
+    assert torch.equal(norm.running_mean, before)
+
+
+def test_dropout_keeps_the_mean_and_drops_the_share_that_was_asked_for():
+    x = torch.full((301, 211), 2.0, requires_grad=True)  # not a multiple of four entries
+    drop = Dropout(0.15)
+    torch.manual_seed(0)
+    y = drop(x)
+    y.sum().backward()
+    share = float((y == 0).float().mean())
+    assert abs(share - 0.15) < 0.006
+    assert set(y.unique().tolist()) == {0.0, float(torch.tensor(2.0) * (1 / torch.tensor(0.85)))}
+    assert torch.equal(x.grad, y.detach() / 2)
+    torch.manual_seed(0)
+    assert torch.equal(drop(x), y)
+    assert drop.eval()(x) is x
+
+
+def test_decisions_of_neighbouring_entries_are_independent():
+    torch.manual_seed(1)
+    kept = (Dropout(0.5)(torch.ones(40_000)) > 0).float().view(-1, 4)
+    assert (kept.mean(0) - 0.5).abs().max() < 0.02
+    assert (torch.corrcoef(kept.T) - torch.eye(4)).abs().max() < 0.04
