@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -10,11 +12,13 @@ from cases import from_dense, random_dense
 from exact_gw import distortion
 
 from artlas import Graphs, ego_graphs
-from artlas.baselines import TrainingConfig
+from artlas.baselines.base import _Learning
 from artlas.baselines.scgfm import PADDED, SCGFM, SOLVERS, ScgfmConfig, _dense
 from artlas.baselines.statistics import CLUSTERINGS, DEGREES, colours, describe, order_of
+from artlas.trainer import PretrainConfig
 
-SMALL = ScgfmConfig(bases=3, roles=5, slices=12, training_slices=8, hidden=8, iterations=20)
+SIZES = {"bases": 3, "roles": 5, "slices": 12, "training_slices": 8, "hidden": 8}
+SMALL = ScgfmConfig(features=1, **SIZES, iterations=20)
 
 
 @pytest.fixture(scope="module")
@@ -96,20 +100,24 @@ def test_the_loss_falls_on_domains_of_all_sorts():
     rng = np.random.default_rng(1)
     sparse = from_dense([random_dense(n, 0.15, rng) for n in range(6, 22)])
     cliques = Graphs.from_networkx([nx.ring_of_cliques(k, 5) for k in range(3, 9)])
-    model = SCGFM(SMALL)
+    config = dataclasses.replace(SMALL, domains=(0, 0))
+    model = SCGFM(config)
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    domains, training = {"sparse": sparse, "cliques": cliques}, TrainingConfig(15, 8, 2e-2)
+    domains = {"sparse": sparse, "cliques": cliques}
+    training = PretrainConfig(epochs=15, batch=8, rate=2e-2, clip=None)
     losses = model.pretrain(domains, training)
     assert len(losses) == 15
     assert losses[-1] < 0.7 * losses[0]
     assert all(not torch.equal(before[name], value) for name, value in model.state_dict().items())
-    again = SCGFM(SMALL)
+    again = SCGFM(config)
     assert again.pretrain(domains, training) == losses
     network = Graphs.from_networkx(nx.krackhardt_kite_graph()).with_features(np.eye(10))
     egos = ego_graphs(network)  # cut when a batch is built, and without their features
-    one = SCGFM(SMALL).pretrain({"egos": egos}, TrainingConfig(2, 8, 2e-2))
-    assert one == SCGFM(SMALL).pretrain({"egos": egos[:]}, TrainingConfig(2, 8, 2e-2))
-    step = again.stepper(sparse, TrainingConfig(rate=1e-2))
+    config, few = dataclasses.replace(SMALL, features=10), dataclasses.replace(training, epochs=2)
+    one = SCGFM(config).pretrain({"egos": egos}, few)
+    assert one == SCGFM(config).pretrain({"egos": egos[:]}, few)
+    assert one == SCGFM(SMALL).pretrain({"egos": egos[:].with_features(None)}, few)
+    step = again.stepper(sparse, training)
     assert step() > step()
 
 
@@ -117,7 +125,7 @@ def test_the_loss_falls_on_domains_of_all_sorts():
 def test_vectors_depend_on_the_graph_alone(graphs, solver):
     if solver != "artlas":
         pytest.importorskip("ot")
-    model = SCGFM(ScgfmConfig(3, 5, 12, 8, hidden=8, iterations=20, solver=solver))
+    model = SCGFM(ScgfmConfig(features=2, **SIZES, iterations=20, solver=solver))
     z = model.embed(graphs)
     assert z.shape == (5, 3 + DEGREES + CLUSTERINGS + 2 + 5 * 2)
     assert torch.isfinite(z).all()
@@ -143,12 +151,36 @@ def test_the_solvers_solve_the_same_problem(graphs):
         assert found["artlas"] == pytest.approx(found["pot"], rel=0.05)
 
 
+def test_a_loss_has_the_statistics_of_its_own_graphs(graphs):
+    domains = {"a": graphs[:3], "b": graphs[3:]}
+    model = SCGFM(dataclasses.replace(SMALL, features=2, domains=(0, 0)))
+    model.prepare(domains)
+    batch = _Learning(model, domains).batch([("b", 1), ("a", 2), ("b", 0)])
+    chosen = Graphs.concat([graphs[2], graphs[4], graphs[3]])
+    relations, weights = model.relations(), model.coordinates(model.slice(chosen, 8))
+    fit = [
+        naive(model, graph, base, 8)
+        for graph, base in zip(
+            chosen, torch.einsum("gk,kml->gml", weights, relations).detach().numpy(), strict=True
+        )
+    ]
+    decoded = model.decoder(weights).detach().numpy() - describe(chosen)
+    pairs = [(relations[i] - relations[j]).norm().item() for i, j in ((0, 1), (0, 2), (1, 2))]
+    apart = np.mean(np.maximum(0, 6.0 - np.array(pairs)))
+    expected = np.mean(fit) + np.mean(decoded**2) + 0.1 * apart
+    assert model.loss(batch).item() == pytest.approx(expected, rel=1e-4)
+
+
 def test_features_are_carried_with_all_their_mass(graphs):
-    model = SCGFM(ScgfmConfig(3, 5, 12, 8, hidden=8, solver="artlas"))
+    model = SCGFM(ScgfmConfig(features=2, **SIZES))
     carried = model.embed(graphs)[:, -10:].reshape(5, 5, 2).sum(1)
     sums = torch.stack([graph.x.sum(0) for graph in graphs])
     torch.testing.assert_close(carried, sums, rtol=1e-4, atol=1e-4)
-    constant = model.embed(graphs.with_features(None))[:, -5:]
+    centre = model.embed(graphs, "centre")
+    torch.testing.assert_close(centre[:, :-10], model.embed(graphs)[:, :-10])
+    own = graphs.x[graphs.node_ptr[:-1]]
+    torch.testing.assert_close(centre[:, -10:].reshape(5, 5, 2).sum(1), own, rtol=1e-4, atol=1e-4)
+    constant = SCGFM(SMALL).embed(graphs.with_features(None))[:, -5:]
     sizes = graphs.sizes[:, None].float()
     torch.testing.assert_close(constant, (sizes / 5).expand(5, 5), rtol=1e-5, atol=1e-5)
 
@@ -161,5 +193,3 @@ def test_options_are_checked(wrong):
         ScgfmConfig(**wrong)
     with pytest.raises(ValueError, match="domain"):
         SCGFM(SMALL).pretrain({})
-    with pytest.raises(ValueError, match="epochs"):
-        TrainingConfig(epochs=0)

@@ -13,13 +13,15 @@ with a decoder f of statistics s (:mod:`artlas.baselines.statistics`). SGW compa
 columns of :math:`A \theta` and :math:`B \theta`, both padded with zeros to D rows, for L random
 directions :math:`\theta` of unit norm. Only at inference a coupling T of A with :math:`\tilde B` is
 found by iterated Gromov-Wasserstein, and :math:`z = [w \,\|\, f(w) \,\|\, \mathrm{vec}(N T^\top
-X)]`.
+X)]`. The vector of a centre c has its own share of the last part, :math:`N T_c^\top x_c`. Features
+are not seen in training.
 
 What the sources do not say was chosen: the sizes and weights of :class:`ScgfmConfig`, the bins of
-s, uniform measures, POT's conditional gradient from the product of the measures with at most 50
-steps, and the numbering of nodes, on which SGW and a solver with ties depend. Nodes are put in
-order by degree and colour, and rows of :math:`\theta` are averaged over nodes that these do not
-tell apart, so that the coordinates do not depend on how nodes were numbered.
+s, uniform measures, conditional gradients from the product of the measures with at most 50 steps,
+and the numbering of nodes, on which SGW and a solver with ties depend. Nodes are put in order by
+degree and colour, and rows of :math:`\theta` are averaged over nodes that these do not tell apart,
+so that the coordinates do not depend on how nodes were numbered. Notes on the paper sum the
+transported features of all bases; its stated cost fits one coupling with the mixture, as here.
 """
 
 from __future__ import annotations
@@ -37,30 +39,26 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from artlas import gw
-from artlas.baselines import Domains, TrainingConfig
+from artlas.baselines.base import Baseline, BaselineConfig, Domains
+from artlas.baselines.batch import Batch
 from artlas.baselines.statistics import CLUSTERINGS, COUNTS, DEGREES, describe, order_of
 from artlas.config import UNIFORM
-from artlas.graphs import Graphs, as_graphs
-from artlas.sampling import BalancedSampler
-from artlas.trainer import bare, gather
+from artlas.graphs import Graphs
 
-Solver = Literal["pot", "pot-entropic", "artlas"]
+Solver = Literal["artlas", "pot", "pot-entropic"]
 Align = Callable[[Graphs, NDArray[np.float64]], NDArray[np.float64]]
 PADDED = 100  # rows that the smallest graphs are padded to
 PART = 1 << 14  # nodes that are projected at a time
-GRAPH_TRAINING = TrainingConfig(epochs=100, batch=128, rate=2e-2)
-NODE_TRAINING = TrainingConfig(epochs=60, batch=64, rate=1e-2)
 
 
 @dataclass(frozen=True)
-class ScgfmConfig:
-    r"""Settings of SCGFM.
+class ScgfmConfig(BaselineConfig):
+    r"""Settings of SCGFM; hidden is the width of the decoder, layers means nothing here.
 
     bases: K; roles: M; slices, training_slices: L at inference and in training; temperature:
-    :math:`\tau`; statistics, separation: :math:`\alpha, \beta`; margin: m; hidden: width of the
-    decoder; iterations: most steps of the solver. solver: POT's conditional gradient or its
-    entropic projected gradient of strength epsilon, or the conditional gradient of
-    :mod:`artlas.gw`. seed: of weights and slices.
+    :math:`\tau`; statistics, separation: :math:`\alpha, \beta`; margin: m; iterations: most steps
+    of the solver. solver: the conditional gradient of :mod:`artlas.gw`, that of POT, or POT's
+    entropic projected gradient of strength epsilon. seed: of weights and slices.
     """
 
     bases: int = 16
@@ -71,14 +69,13 @@ class ScgfmConfig:
     statistics: float = 1.0
     separation: float = 0.1
     margin: float = 6.0
-    hidden: int = 64
     iterations: int = 50
-    solver: Solver = "pot"
+    solver: Solver = "artlas"
     epsilon: float = 0.01
-    seed: int = 42
 
     def __post_init__(self) -> None:
-        for name in ("bases", "roles", "slices", "training_slices", "hidden", "iterations"):
+        super().__post_init__()
+        for name in ("bases", "roles", "slices", "training_slices", "iterations"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"ScgfmConfig.{name} must be a positive integer, got {value!r}.")
@@ -133,23 +130,29 @@ class Slices:
         return 1 / (self.norms * self.padded[:, None] * self.norms.shape[1])
 
 
-class SCGFM(nn.Module):
-    """The model; see the module. The initial weights depend on ``config.seed`` alone."""
+class SCGFM(Baseline):
+    """The model; see the module."""
 
-    def __init__(self, config: ScgfmConfig | None = None) -> None:
-        super().__init__()
-        self.config = config = ScgfmConfig() if config is None else config
-        drawn = torch.Generator().manual_seed(config.seed)
-        shape = (config.bases, config.roles, config.roles)
-        self.logits = nn.Parameter(torch.randn(shape, generator=drawn))
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(config.seed)
-            self.decoder = nn.Sequential(
-                nn.Linear(config.bases, config.hidden),
-                nn.ReLU(),
-                nn.Linear(config.hidden, DEGREES + CLUSTERINGS + COUNTS),
-            )
+    name = "scgfm"
+    Config = ScgfmConfig
+    config: ScgfmConfig
+
+    def build(self) -> None:
+        config = self.config
+        self.logits = nn.Parameter(torch.randn(config.bases, config.roles, config.roles))
+        self.decoder = nn.Sequential(
+            nn.Linear(config.bases, config.hidden),
+            nn.ReLU(),
+            nn.Linear(config.hidden, DEGREES + CLUSTERINGS + COUNTS),
+        )
         self._theta = np.empty((0, config.slices), dtype=np.float32)
+        self._statistics: dict[str, Tensor] = {}
+
+    def prepare(self, domains: Domains) -> None:
+        """Count the statistics of all graphs."""
+        self._statistics = {
+            name: torch.from_numpy(describe(graphs)) for name, graphs in domains.items()
+        }
 
     def relations(self) -> Tensor:
         """The bases, symmetric with zero diagonal, [K, M, M]."""
@@ -201,10 +204,11 @@ class SCGFM(nn.Module):
         theta = torch.from_numpy(self.theta(self.config.roles, slices.low.shape[2])).to(slices.low)
         return torch.softmax(-slices.distances(relations @ theta) / self.config.temperature, 1)
 
-    def loss(self, graphs: Graphs, statistics: Tensor) -> Tensor:
-        """The mean loss of some graphs whose statistics [G, s] are given."""
+    def loss(self, batch: Batch) -> Tensor:
+        """The mean loss of some graphs."""
         config, relations = self.config, self.relations()
-        slices = self.slice(graphs, config.training_slices)
+        statistics = torch.stack([self._statistics[name][i] for name, i in batch.members])
+        slices = self.slice(_structure(batch), config.training_slices)
         weights = self.coordinates(slices)
         theta = torch.from_numpy(self.theta(config.roles, config.training_slices))
         mixed = torch.einsum("gk,kml->gml", weights, relations @ theta)
@@ -215,61 +219,45 @@ class SCGFM(nn.Module):
             loss = loss + config.separation * (config.margin - apart).clamp(min=0).mean()
         return loss
 
-    def stepper(self, graphs: Graphs, config: TrainingConfig) -> Callable[[], float]:
-        """A function that takes one training step on these graphs, and gives its loss."""
-        statistics = torch.from_numpy(describe(graphs))
-        optimiser = self._optimiser(config)
-        return lambda: self._step(optimiser, graphs, statistics)
-
-    def pretrain(self, domains: Domains, config: TrainingConfig = GRAPH_TRAINING) -> list[float]:
-        """Learn bases and decoder from domains in equal shares; the mean loss of every epoch."""
-        if not domains:
-            raise ValueError("Pretraining needs at least one domain, got none.")
-        sizes = {name: len(graphs) for name, graphs in domains.items()}
-        known = {name: torch.from_numpy(describe(graphs)) for name, graphs in domains.items()}
-        sampler = BalancedSampler(sizes, config.batch, config.seed)
-        structures = {name: bare(graphs) for name, graphs in domains.items()}
-        optimiser, losses = self._optimiser(config), []
-        for epoch in range(1, config.epochs + 1):
-            total = 0.0
-            for members in sampler.epoch(epoch):
-                own = {name: [i for of, i in members if of == name] for name in domains}
-                statistics = torch.cat([known[name][ids] for name, ids in own.items() if ids])
-                total += self._step(optimiser, gather(structures, members), statistics) * len(
-                    members
-                )
-            losses.append(total / sum(sizes.values()))
-        return losses
-
-    def _optimiser(self, config: TrainingConfig) -> torch.optim.Optimizer:
-        return torch.optim.Adam(self.parameters(), lr=config.rate, weight_decay=config.decay)
-
-    def _step(self, optimiser: torch.optim.Optimizer, graphs: Graphs, statistics: Tensor) -> float:
-        optimiser.zero_grad()
-        loss = self.loss(graphs, statistics)
-        loss.backward()
-        optimiser.step()
-        return float(loss.detach())
-
-    @torch.no_grad()
-    def embed(self, graphs: Any) -> Tensor:
-        """z of every graph, [G, K + s + M d]; graphs without features have a constant one."""
-        graphs = _in_order(as_graphs(graphs))
-        # in float64, so that rounding does not carry the batch over into the choice of a coupling
+    def states(self, batch: Batch) -> Tensor:
+        """The coordinates of its graph and the scaled row of the coupling, [N, K + M]."""
+        graphs, nodes = _in_order(batch)
         weights = self.coordinates(self.slice(graphs, self.config.slices).double())
-        mixed = torch.einsum("gk,kml->gml", weights, self.relations().double()).numpy()
+        mixture = torch.einsum("gk,kml->gml", weights, self.relations().double())
+        # A solver's ties are decided by the last bits, and in float64 these depend on the batch.
+        mixed = mixture.float().double().detach().numpy()
         align = SOLVERS[self.config.solver](self.config)
 
-        def transport(graph: Graphs, base: NDArray[np.float64]) -> Tensor:
-            x = torch.ones(graph.num_nodes, 1) if graph.x is None else graph.x
-            return graph.num_nodes * torch.from_numpy(align(graph, base)).float().T @ x
+        def couple(graph: Graphs, base: NDArray[np.float64]) -> Tensor:
+            return graph.num_nodes * torch.from_numpy(align(graph, base)).float()
 
         # our solver takes one problem a thread; POT holds the interpreter's lock
         workers = torch.get_num_threads() if self.config.solver == "artlas" else 1
         with ThreadPoolExecutor(workers) as pool:
-            carried = torch.stack(list(pool.map(transport, graphs, mixed)))
-        weights = weights.float()
+            rows = torch.cat(list(pool.map(couple, graphs, mixed)))
+        back = torch.empty_like(rows)
+        back[nodes] = rows
+        return torch.cat([weights.float()[batch.graph_of], back], 1)
+
+    def pool(self, batch: Batch, states: Tensor) -> Tensor:
+        """z of every graph, [G, K + s + M d]."""
+        sizes, bases = batch.sizes.tolist(), self.config.bases
+        rows = zip(states[:, bases:].split(sizes), batch.x.split(sizes), strict=True)
+        carried = torch.stack([own.T @ x for own, x in rows])
+        return self._joined(states[batch.node_ptr[:-1], :bases], carried)
+
+    def read_centre(self, batch: Batch, states: Tensor) -> Tensor:
+        """The same with what the centre alone carries."""
+        first, bases = batch.node_ptr[:-1], self.config.bases
+        carried = states[first, bases:, None] * batch.x[first, None]
+        return self._joined(states[first, :bases], carried)
+
+    def _joined(self, weights: Tensor, carried: Tensor) -> Tensor:
         return torch.cat([weights, self.decoder(weights), carried.flatten(1)], 1)
+
+
+def _structure(batch: Batch) -> Graphs:
+    return Graphs(batch.node_ptr, batch.row_ptr, batch.col)
 
 
 def _neighbour_sums(graphs: Graphs, values: Tensor) -> Tensor:
@@ -284,21 +272,16 @@ def _neighbour_sums(graphs: Graphs, values: Tensor) -> Tensor:
         return adjacency @ values
 
 
-def _in_order(graphs: Graphs) -> Graphs:
-    """The same graphs with their nodes numbered by degree and colour: see the module."""
-    nodes = order_of(graphs).nodes
+def _in_order(batch: Batch) -> tuple[Graphs, NDArray[np.int64]]:
+    """The same graphs, their nodes by degree and colour (see the module), and which these are."""
+    nodes = order_of(Graphs(batch.node_ptr, batch.row_ptr, batch.col, batch.x)).nodes
     place = np.empty_like(nodes)
     place[nodes] = np.arange(len(nodes))
-    rows = np.repeat(place, graphs.row_ptr.diff().numpy())
-    col = place[graphs.col.numpy()]
+    rows, col = place[batch.row.numpy()], place[batch.col.numpy()]
     entries = np.lexsort((col, rows))
-    pointer = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(nodes)))])
-    return Graphs(
-        graphs.node_ptr,
-        torch.from_numpy(pointer),
-        torch.from_numpy(col[entries].astype(np.int32)),
-        None if graphs.x is None else graphs.x[torch.from_numpy(nodes)],
-    )
+    pointer = np.concatenate([[0], np.cumsum(batch.degree.numpy()[nodes])])
+    col = torch.from_numpy(col[entries].astype(np.int32))
+    return Graphs(batch.node_ptr, torch.from_numpy(pointer), col), nodes
 
 
 def _dense(graph: Graphs) -> NDArray[np.float64]:
@@ -344,7 +327,7 @@ def _by_artlas(config: ScgfmConfig) -> Align:
 
 
 SOLVERS: dict[str, Callable[[ScgfmConfig], Align]] = {
-    "pot": _by_pot, "pot-entropic": _by_pot_entropic, "artlas": _by_artlas,
+    "artlas": _by_artlas, "pot": _by_pot, "pot-entropic": _by_pot_entropic,
 }  # fmt: skip
 
 
@@ -353,7 +336,7 @@ def _gromov() -> Any:
         from ot import gromov
     except ImportError as error:
         raise ImportError(
-            "SCGFM aligns graphs by POT, which is not installed. "
+            "This solver of SCGFM's is POT's, which is not installed. "
             "To fix this: pip install 'artlas[bench]', or choose the solver 'artlas'."
         ) from error
     return gromov

@@ -24,7 +24,8 @@ import torch
 
 import artlas
 from artlas import datasets
-from artlas.baselines.scgfm import GRAPH_TRAINING, SCGFM, ScgfmConfig, Solver
+from artlas.baselines import registry
+from artlas.baselines.scgfm import SCGFM, ScgfmConfig, Solver
 from artlas.datasets.registry import find
 from artlas.graphs import Graphs
 from artlas.model import ART
@@ -82,26 +83,30 @@ def data_of(configuration: Configuration) -> Graphs:
     return whole[np.sort(rng.choice(len(whole), min(count, len(whole)), replace=False))]
 
 
-def sparse_graphs(rng: np.random.Generator, sizes: list[int]) -> Graphs:
-    """Random graphs of these sizes, DEGREE neighbours on average."""
+def sparse_graphs(rng: np.random.Generator, sizes: list[int], features: int = 1) -> Graphs:
+    """Random graphs of these sizes, DEGREE neighbours on average, with constant features."""
     edges = [(n, torch.from_numpy(random_edges(rng, n, min(DEGREE, n - 1)))) for n in sizes]
-    return Graphs.from_edges(edges)
+    made = Graphs.from_edges(edges)
+    return made if features == 1 else made.with_features(torch.ones(made.num_nodes, features))
 
 
-def iteration_of(method: str, task: str, level: str) -> Callable[[Graphs], list[Part]]:
-    """From graphs to the parts of one iteration of a method's task on them."""
+def iteration_of(
+    method: str, task: str, level: str, features: int
+) -> Callable[[Graphs], list[Part]]:
+    """From graphs with so many features to the parts of one iteration of a method's task."""
     if method == "ART":
         model = artlas.load(level)
         return lambda graphs: [(len(graphs), art_iteration(model, graphs, task))]
-    scgfm = SCGFM(ScgfmConfig(solver=SOLVERS[method]))
+    scgfm = SCGFM(ScgfmConfig(features=features, solver=SOLVERS[method]))
+    training = registry.find("scgfm").training["graph"]
     rng = np.random.default_rng(SEED + 1)
-    few = sparse_graphs(rng, rng.integers(16, 65, size=32).tolist())
+    few = sparse_graphs(rng, rng.integers(16, 65, size=32).tolist(), features)
     # bases as training shapes them, because a solver's iterations depend on them
-    scgfm.pretrain({"random": few}, dataclasses.replace(GRAPH_TRAINING, epochs=10, batch=32))
+    scgfm.pretrain({"random": few}, dataclasses.replace(training, epochs=10, batch=32))
 
     def parts(graphs: Graphs) -> list[Part]:
         if task == "training":
-            return [(len(graphs), scgfm.stepper(graphs, GRAPH_TRAINING))]
+            return [(len(graphs), scgfm.stepper(graphs, training))]
         # one graph a thread, as it aligns them anyway, so that some are known if all take too long
         few = torch.get_num_threads()
         cuts = [graphs[i : i + few] for i in range(0, len(graphs), few)]
@@ -134,10 +139,11 @@ def work(configuration: Configuration, tell: Callable[[dict[str, Any]], None]) -
     """Get ready, then run every repeat's warm-up and timed iterations, telling each."""
     target = configuration.target
     level = "graph" if target is None else find(target).level
-    make = iteration_of(configuration.method, configuration.task, level)
-    for _, call in make(sparse_graphs(np.random.default_rng(SEED), [32, 32])):
-        call()  # loads what is loaded late
     graphs = data_of(configuration)
+    features = graphs.num_features or 1
+    make = iteration_of(configuration.method, configuration.task, level, features)
+    for _, call in make(sparse_graphs(np.random.default_rng(SEED), [32, 32], features)):
+        call()  # loads what is loaded late
     parts = make(graphs)
     before = reset_peak()
     tell(
