@@ -64,7 +64,9 @@ class MethodFolds:
     def folder(self, entry: Entry, target: str, seed: int) -> Path:
         """Where a baseline's model, log and states lie."""
         folds = self.folds
-        return folds.runs / entry.name / folds.level / f"{folds.name(target)}-seed{seed}"
+        return (
+            folds.runs / "baselines" / entry.name / folds.level / f"{folds.name(target)}-seed{seed}"
+        )
 
     def domains(self, target: str) -> dict[str, Graphs | EgoGraphs]:
         """All sources but the target."""
