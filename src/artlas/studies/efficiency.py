@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import statistics
@@ -15,17 +16,21 @@ from functools import partial
 from typing import Any
 
 from artlas.studies.efficiency_report import figure, table
-from artlas.studies.efficiency_worker import METHODS, Configuration
+from artlas.studies.efficiency_worker import METHODS, OTHERS, Configuration
 from artlas.studies.frame import FEW, Job, Report, Setting, Study
 
 CAP, QUICK_CAP = 600.0, 20.0  # seconds of one configuration, warm-up included
 SIZES, SINGLE = (256, 512, 1024, 2048, 4096), (2**12, 2**14, 2**16, 2**18, 2**20)
-QUICK_SIZES, QUICK_SINGLE = (32, 128), (256,)
 LARGEST_TRAINING = 2**18  # nodes of a single graph: a step of the next takes a minute
 BATCH, REAL_BATCH = 32, 64
 WARM, TIMED, REAL_TIMED, REPEATS = 10, 30, 20, 5
 QUICK_WARM, QUICK_TIMED, QUICK_REPEATS = 1, 2, 2
 DATASETS = ("COLLAB", "Computers")
+# nodes, graphs, method and task of quick runs
+QUICK = ((32, FEW, "ART", "inference"), (32, FEW, "ART", "training"),
+         (32, FEW, "SCGFM", "inference"), (128, FEW, "ART", "inference"),
+         (256, 1, "ART", "inference"))  # fmt: skip
+QUICK_REAL = (("ART", "inference"), ("GIN", "training"))
 SLEEP = {"OMP_WAIT_POLICY": "PASSIVE"}  # where others work too, spinning threads measure them
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -43,41 +48,43 @@ weights, SCGFM's [w, f(w), H]. Training is one step with Adam. Memory is the gro
 resident memory over what the process had with data and model loaded. SCGFM is our implementation
 (none was published): "SCGFM" aligns by POT's conditional gradient, "SCGFM, entropic" by POT's
 entropic solver (epsilon 0.01), and "SCGFM, our solver" by the compiled conditional gradient of
-artlas.gw, all with at most 50 steps. Threads are as many as the machine has, or OMP_NUM_THREADS
-and OPENBLAS_NUM_THREADS say. The paper's values are of a GPU and ours of a CPU with few threads:
-slopes and ratios can be compared, milliseconds cannot."""
+artlas.gw, all with at most 50 steps. The other methods are ours too, on PyTorch Geometric's layers,
+untrained, pooled, with the paper's widths and optimisers. Threads are as many as the machine has,
+or OMP_NUM_THREADS and OPENBLAS_NUM_THREADS say. The paper's values are of a GPU and ours of a CPU
+with few threads: slopes and ratios can be compared, milliseconds cannot."""
 
 
 def configurations(setting: Setting) -> Iterable[Configuration]:
     """What is measured, ART first at every size."""
-    quick = setting.quick
-    warm, repeats = (QUICK_WARM, QUICK_REPEATS) if quick else (WARM, REPEATS)
-    make = partial(
-        Configuration, root=None if setting.root is None else str(setting.root), warm=warm,
-        timed=QUICK_TIMED if quick else TIMED, repeats=repeats,
-    )  # fmt: skip
-    sizes, batch = (QUICK_SIZES, FEW) if quick else (SIZES, BATCH)
-    for nodes in sizes:
-        few = METHODS[:2] if nodes == sizes[0] else METHODS[:1]
-        for method, task in _tasks(few if quick else METHODS):
-            yield make(method=method, task=task, graphs=batch, target=None, nodes=nodes)
-    for nodes in QUICK_SINGLE if quick else SINGLE:
+    root = None if setting.root is None else str(setting.root)
+    make = partial(Configuration, root=root, warm=WARM, timed=TIMED, repeats=REPEATS)
+    if setting.quick:
+        make = partial(
+            Configuration, root=root, warm=QUICK_WARM, timed=QUICK_TIMED, repeats=QUICK_REPEATS
+        )
+        for nodes, graphs, method, task in QUICK:
+            yield make(method=method, task=task, graphs=graphs, target=None, nodes=nodes)
+        for target, (method, task) in itertools.product(setting.targets, QUICK_REAL):
+            yield make(method=method, task=task, graphs=FEW, target=target, nodes=None)
+        return
+    for nodes, (method, task) in itertools.product(SIZES, _tasks(METHODS)):
+        yield make(method=method, task=task, graphs=BATCH, target=None, nodes=nodes)
+    for nodes in SINGLE:
         yield make(method="ART", task="inference", graphs=1, target=None, nodes=nodes)
-        if not quick and nodes <= LARGEST_TRAINING:
+        if nodes <= LARGEST_TRAINING:
             yield make(method="ART", task="training", graphs=1, target=None, nodes=nodes)
-    batch, timed = (FEW, QUICK_TIMED) if quick else (REAL_BATCH, REAL_TIMED)
-    for target in setting.targets:
-        for method, task in _tasks(METHODS[:2] if quick else METHODS):
-            made = make(method=method, task=task, graphs=batch, target=target, nodes=None)
-            yield dataclasses.replace(made, timed=timed)
+    for target, (method, task) in itertools.product(setting.targets, _tasks((*METHODS, *OTHERS))):
+        made = make(method=method, task=task, graphs=REAL_BATCH, target=target, nodes=None)
+        yield dataclasses.replace(made, timed=REAL_TIMED)
 
 
-def _tasks(methods: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _tasks(methods: Sequence[str]) -> list[tuple[str, str]]:
     """Inference of every method, and training, in which the solvers of SCGFM have no part."""
-    for method in methods:
-        yield method, "inference"
-        if method in METHODS[:2]:
-            yield method, "training"
+    solvers = METHODS[2:]
+    tasks = itertools.product(methods, ("inference", "training"))
+    return [
+        (method, task) for method, task in tasks if task == "inference" or method not in solvers
+    ]
 
 
 def jobs(setting: Setting, cap: float | None = None) -> Iterable[Job]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from artlas import plots
-from artlas.studies.efficiency_worker import METHODS
+from artlas.studies.efficiency_worker import METHODS, OTHERS
 from artlas.studies.frame import ordered, rows
 from artlas.studies.transfer import Record
 
@@ -147,7 +147,7 @@ def _real(records: Sequence[Record]) -> str:
     for target in ordered(records, "target", ("COLLAB", "Computers")):
         own = [r for r in records if r["target"] == target]
         size = f"{own[0]['total_nodes'] / own[0]['graphs']:,.0f}"
-        for method in ordered(own, "method", METHODS):
+        for method in ordered(own, "method", (*METHODS, *OTHERS)):
             found = {r["task"]: r for r in own if r["method"] == method}
             training, inference = found.get("training"), found.get("inference")
             cells = [

@@ -37,7 +37,8 @@ DEGREE, SEED = 8.0, 0
 SOLVERS: dict[str, Solver] = {
     "SCGFM": "pot", "SCGFM, entropic": "pot-entropic", "SCGFM, our solver": "artlas",
 }  # fmt: skip
-METHODS = ("ART", *SOLVERS)
+METHODS = ("ART", *SOLVERS)  # measured at every size
+OTHERS = {e.title: e.name for e in registry.METHODS.values() if e.name != "scgfm"}  # on datasets
 Call = Callable[[], object]
 Part = tuple[int, Call]  # so many graphs, and what is done with them
 
@@ -61,10 +62,10 @@ class Configuration:
     repeats: int
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS or self.task not in ("inference", "training"):
+        if self.method not in (*METHODS, *OTHERS) or self.task not in ("inference", "training"):
             raise ValueError(
                 f"There is no task {self.task!r} of {self.method!r}: choose inference or training "
-                f"of {'; '.join(METHODS)}."
+                f"of {'; '.join([*METHODS, *OTHERS])}."
             )
 
 
@@ -91,12 +92,14 @@ def sparse_graphs(rng: np.random.Generator, sizes: list[int], features: int = 1)
 
 
 def iteration_of(
-    method: str, task: str, level: str, features: int
+    method: str, task: str, level: registry.Level, features: int
 ) -> Callable[[Graphs], list[Part]]:
     """From graphs with so many features to the parts of one iteration of a method's task."""
     if method == "ART":
         model = artlas.load(level)
         return lambda graphs: [(len(graphs), art_iteration(model, graphs, task))]
+    if method in OTHERS:
+        return partial(baseline_iteration, registry.find(OTHERS[method]), task, level)
     scgfm = SCGFM(ScgfmConfig(features=features, solver=SOLVERS[method]))
     training = registry.find("scgfm").training["graph"]
     rng = np.random.default_rng(SEED + 1)
@@ -113,6 +116,18 @@ def iteration_of(
         return [(len(cut), partial(scgfm.embed, cut)) for cut in cuts]
 
     return parts
+
+
+def baseline_iteration(
+    entry: registry.Entry, task: str, level: registry.Level, graphs: Graphs
+) -> list[Part]:
+    """Embed by, or take a training step of, a baseline of the paper's sizes."""
+    if graphs.y is None:
+        graphs = graphs.with_labels(torch.arange(len(graphs)) % 2)
+    model = entry.make(level, {"graphs": graphs})
+    if task == "training":
+        return [(len(graphs), model.stepper(graphs, entry.training[level]))]
+    return [(len(graphs), lambda: model.embed(dataclasses.replace(graphs)))]
 
 
 def art_iteration(model: ART, graphs: Graphs, task: str) -> Call:
