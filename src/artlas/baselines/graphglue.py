@@ -1,0 +1,248 @@
+r"""GraphGlue: graphs as points of a manifold, with frames from virtual nodes, glued along paths.
+
+M learned vectors p are virtual nodes of every graph. Node m is linked to the k nodes of its graph
+with the highest :math:`W p_m \cdot W x_i`, by weights :math:`\sigma(W p_m \cdot W x_i)`; a GCN runs
+on real and virtual nodes together. With z the mean of the real ones and v of the virtual ones,
+tangents :math:`w_m` are :math:`v_m - z` made orthogonal, with their lengths restored, and the
+metric is :math:`G = \mathrm{diag}(\|w_1\|^2, \dots, \|w_M\|^2)`. On normalised vectors, with
+:math:`\tilde z_{im} = z_i + w_{im}`:
+
+.. math:: \mathcal L_a = -\mathrm{mean}_{i, m} \log \frac{e^{-\|z_i - \tilde z_{im}\|^2}}
+    {\sum_{j \ne i} e^{-\|z_i - z_j\|^2} + e^{-\|z_i - \tilde z_{im}\|^2}}, \quad
+    \mathcal L_b = CE(\langle z_i, z_S \rangle_S,\, S(i))
+
+.. math:: \mathcal L_c = \mathrm{mean}_{i - j - k} (\log r_{ij} - \log r_{jk})^2, \quad
+    \log r_{ij} = \tfrac1M (\log \det G_i - \log \det G_j)
+
+:math:`z_S` and :math:`\log G_S` are running means over each source, :math:`\mathcal L_b` counts
+after one epoch, and the loss is :math:`\mathcal L_a + \mathcal L_b + 0.1\, \mathcal L_c`. Paths are
+drawn from the graphs of k nearest z in the batch, once from source to source and once within them.
+The frozen vector is :math:`[z \,\|\, \log G]`, with the centre's state for z if that is
+asked for.
+
+Other than in the released code: every layer has the one before as input, where the code fed the raw
+input to all of them; virtual nodes see their own graph, where attention over the whole batch gave
+all graphs the same neighbours; all links are used, where the strongest was discarded; vectors are
+normalised, which was off; a term on tangents alone, which is not the paper's, is left out. The
+holonomy :math:`\|P_{jk} P_{ij} - P_{ik}\|^2` with :math:`P_{ij} = \sqrt{G_i / G_j}` is 0 for all
+diagonal metrics and left out too. Other than in its paper: three layers, width and optimiser of the
+comparison, one batch for all three losses instead of three passes over the data, neighbours within
+a batch, no prompts or experts, which need labels. Chosen, for sources are silent: r is the ratio of
+volumes, by dimension; vectors of :math:`\mathcal L_b` are normalised like the others; there are no
+more virtual nodes than the width allows; nodes with the same score at the end of the k share the
+places that are left, so that numbering does not matter.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, dropout
+
+from artlas.baselines.base import Baseline, BaselineConfig, Domains
+from artlas.baselines.batch import Batch
+from artlas.baselines.layers import GCNLayer, unit
+
+TINY = 1e-6
+SAME = 1e-5  # scores that differ less are one
+
+
+@dataclass(frozen=True)
+class GlueConfig(BaselineConfig):
+    """Settings of GraphGlue.
+
+    virtual: M; neighbours: k, of virtual nodes and of graphs; temperature: of the first two losses;
+    glue: weight of the third; momentum: of the running means.
+    """
+
+    virtual: int = 32
+    neighbours: int = 15
+    dropout: float = 0.1
+    temperature: float = 1.0
+    glue: float = 0.1
+    momentum: float = 0.99
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("virtual", "neighbours"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"GlueConfig.{name} must be a positive integer, got {value!r}.")
+        for name in ("dropout", "momentum"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"GlueConfig.{name} must be in [0, 1), got {getattr(self, name)}.")
+        if not 0 < self.temperature < math.inf or not 0 <= self.glue < math.inf:
+            raise ValueError(
+                f"GlueConfig.temperature must be positive and glue not negative, got "
+                f"{self.temperature!r} and {self.glue!r}."
+            )
+
+    @property
+    def frame(self) -> int:
+        """How many virtual nodes there are: no more can be orthogonal than the space has room."""
+        return min(self.virtual, self.hidden)
+
+
+class GraphGlue(Baseline):
+    """The model; see the module."""
+
+    name = "graphglue"
+    Config = GlueConfig
+    config: GlueConfig
+    prototypes: Tensor
+    metrics: Tensor
+    seen: Tensor
+
+    def build(self) -> None:
+        config = self.config
+        self.enter = nn.Linear(config.features, config.hidden)
+        self.nodes = nn.Parameter(nn.init.orthogonal_(torch.empty(config.frame, config.hidden)))
+        self.compare = nn.Linear(config.hidden, config.hidden, bias=False)
+        self.convolutions = nn.ModuleList(
+            GCNLayer(config.hidden, config.hidden) for _ in range(config.layers)
+        )
+        count = len(config.domains)
+        self.register_buffer("prototypes", torch.zeros(count, config.hidden))
+        self.register_buffer("metrics", torch.zeros(count, config.frame))
+        self.register_buffer("seen", torch.zeros(count, dtype=torch.int64))
+        self._epoch = 0
+
+    def prepare(self, domains: Domains) -> None:
+        """Note how many graphs an epoch has."""
+        self._epoch = sum(len(graphs) for graphs in domains.values())
+
+    def encode(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """States of real nodes [N, c], their means [G, c], and tangents [G, M, c]."""
+        config = self.config
+        place = _Places(batch)
+        x = self.enter(batch.x)
+        scores = self.compare(x) @ self.compare(self.nodes).T
+        padded = place.pad(scores, -math.inf)
+        links = torch.sigmoid(padded) * chosen(padded.detach(), batch.sizes, config.neighbours)
+        own = (batch.degree + 1)[:, None] + place.take(links.sum(2, keepdim=True))
+        real_scale = own.rsqrt()
+        virtual_scale = (1 + links.sum(1)[:, :, None]).rsqrt()
+        v = self.nodes.expand(batch.num_graphs, -1, -1)
+        for number, layer in enumerate(self.convolutions, 1):
+            assert isinstance(layer, GCNLayer)
+            h, u = real_scale * layer.lin(x), virtual_scale * layer.lin(v)
+            x = batch.neighbour_sums(h) + h + place.take(links @ u)
+            v = links.transpose(1, 2) @ place.pad(h, 0.0) + u
+            x, v = real_scale * x + layer.bias, virtual_scale * v + layer.bias
+            if number < config.layers:
+                x = dropout(torch.relu(x), config.dropout, self.training)
+                v = dropout(torch.relu(v), config.dropout, self.training)
+        z = batch.mean_pool(x)
+        return x, z, orthogonal(v - z[:, None])
+
+    def loss(self, batch: Batch) -> Tensor:
+        config = self.config
+        _, z, tangents = self.encode(batch)
+        metric = log_metric(tangents)
+        loss = local(z, tangents, config.temperature)
+        if int(self.seen.sum()) >= self._epoch:
+            similar = unit(z) @ unit(self.prototypes).T / config.temperature
+            known = self.seen > 0
+            similar = similar.masked_fill(~known, -math.inf)
+            loss = loss + cross_entropy(similar, batch.domain)
+        same = batch.domain[:, None] == batch.domain
+        volumes, near = metric.mean(1), torch.cdist(z.detach(), z.detach())
+        for allowed in (~same, same):
+            loss = loss + config.glue * bending(volumes, near, allowed, config.neighbours)
+        self._remember(batch, z.detach(), metric.detach())
+        return loss
+
+    def _remember(self, batch: Batch, z: Tensor, metric: Tensor) -> None:
+        for number in batch.domain.unique().tolist():
+            own = batch.domain == number
+            kept = self.config.momentum if int(self.seen[number]) else 0.0
+            self.prototypes[number].lerp_(z[own].mean(0), 1 - kept)
+            self.metrics[number].lerp_(metric[own].mean(0), 1 - kept)
+            self.seen[number] += int(own.sum())
+
+    def states(self, batch: Batch) -> Tensor:
+        """States of nodes beside the metric of their graph, [N, c + M]."""
+        x, _, tangents = self.encode(batch)
+        return torch.cat([x, log_metric(tangents)[batch.graph_of]], 1)
+
+
+class _Places:
+    """Nodes of a batch as rows of one block a graph, filled up to the largest."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.shape = batch.num_graphs, int(batch.sizes.max())
+        first = batch.node_ptr[batch.graph_of]
+        self.slots = batch.graph_of * self.shape[1] + torch.arange(batch.num_nodes) - first
+
+    def pad(self, values: Tensor, fill: float) -> Tensor:
+        """[N, c] to [G, n, c]."""
+        blocks = values.new_full((self.shape[0] * self.shape[1], values.shape[1]), fill)
+        return blocks.index_copy(0, self.slots, values).view(*self.shape, -1)
+
+    def take(self, blocks: Tensor) -> Tensor:
+        """[G, n, c] back to [N, c]."""
+        return blocks.flatten(0, 1).index_select(0, self.slots)
+
+
+def chosen(scores: Tensor, sizes: Tensor, count: int) -> Tensor:
+    """Shares of nodes in the ``count`` places of every column, [G, n, M]; absent ones are -inf."""
+    count = min(count, scores.shape[1])
+    places = sizes.clamp(max=count)[:, None, None]
+    best = scores.topk(count, dim=1).values
+    last = best.gather(1, (places - 1).expand(-1, 1, scores.shape[2]))
+    margin = SAME * (1 + last.abs())
+    above, tied = scores > last + margin, (scores - last).abs() <= margin
+    left = places - above.sum(1, keepdim=True)
+    return above + tied * (left / tied.sum(1, keepdim=True))
+
+
+def orthogonal(vectors: Tensor) -> Tensor:
+    """Vectors [G, M, c] made orthogonal one after the other, with their lengths as before.
+
+    Q of a QR decomposition by way of Cholesky's, which has a gradient for dependent ones too.
+    """
+    lengths = vectors.norm(dim=2, keepdim=True)
+    unit_vectors = vectors / (lengths + TINY)
+    gram = unit_vectors @ unit_vectors.transpose(1, 2)
+    factor = torch.linalg.cholesky(gram + 1e-3 * torch.eye(gram.shape[1]))
+    straight = torch.linalg.solve_triangular(factor, unit_vectors, upper=False)
+    return unit(straight) * lengths
+
+
+def log_metric(tangents: Tensor) -> Tensor:
+    """log G, [G, M]."""
+    return (tangents.square().sum(2) + TINY).log()
+
+
+def local(z: Tensor, tangents: Tensor, temperature: float) -> Tensor:
+    """The first loss: what lies along a tangent is nearer than other graphs."""
+    moved = unit(z[:, None] + tangents)
+    z = unit(z)
+    own = -(z[:, None] - moved).square().sum(2) / temperature
+    others = (2 * z @ z.T - 2) / temperature
+    others = others.masked_fill(torch.eye(len(z), dtype=torch.bool), -math.inf).logsumexp(1)
+    return (torch.logaddexp(others[:, None], own) - own).mean()
+
+
+def bending(volumes: Tensor, near: Tensor, allowed: Tensor, count: int) -> Tensor:
+    """The third loss, on one path from every graph, given distances [G, G]; 0 without any path."""
+    absent = ~allowed | torch.eye(len(near), dtype=torch.bool)
+    near = near.masked_fill(absent, math.inf)
+    found = near.topk(min(count, len(near)), largest=False)
+    known = found.values.isfinite().sum(1)
+    first = torch.arange(len(near))
+
+    def step(places: Tensor) -> Tensor:
+        drawn = (torch.rand(len(places)) * known[places]).long()
+        return found.indices[places, drawn]
+
+    middle = step(first)
+    last = step(middle)
+    real = (known[first] > 0) & (last != first)
+    if not real.any():
+        return volumes.new_zeros(())
+    turn = (volumes[first] - 2 * volumes[middle] + volumes[last])[real]
+    return turn.square().mean()

@@ -1,0 +1,157 @@
+"""RiemannGFM: geometry against definitions, attention against a dense one, invariant structure."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from cases import from_dense, random_dense
+
+from artlas import Graphs, ego_graphs
+from artlas.baselines.batch import Batch
+from artlas.baselines.manifolds import Manifold, attend
+from artlas.baselines.riemanngfm import RiemannConfig, RiemannGFM, contrast
+from artlas.baselines.spectra import forest, spectra
+
+SPACES = [Manifold(-1), Manifold(1)]
+FAMILIES = {
+    "cycle": nx.cycle_graph(9),
+    "clique": nx.complete_graph(40),
+    "star": nx.star_graph(50),
+    "petersen": nx.petersen_graph(),
+    "path": nx.path_graph(45),
+    "pieces": nx.disjoint_union_all([nx.cycle_graph(5), nx.path_graph(4), nx.empty_graph(3)]),
+    "random": nx.gnp_random_graph(150, 0.03, seed=1),
+}
+
+
+def renumbered(graph, rng):
+    """The graph with other numbers, and the old number of every node."""
+    order = rng.permutation(len(graph))
+    dense = nx.to_numpy_array(graph)[np.ix_(order, order)]
+    return from_dense([dense]), order
+
+
+@pytest.mark.parametrize("space", SPACES, ids=["hyperboloid", "sphere"])
+def test_maps_are_those_of_the_manifold(space):
+    torch.manual_seed(0)
+    tangent = torch.randn(20, 4, dtype=torch.float64)
+    tangent[0] = 0
+    x = space.from_origin(tangent)
+    assert torch.allclose(space.inner(x, x), torch.tensor(float(space.curvature)).double())
+    near = tangent.norm(dim=1) < np.pi  # where the sphere does not come round
+    torch.testing.assert_close(space.to_origin(x)[near], tangent[near], atol=1e-6, rtol=1e-6)
+    u = space.tangent(x, torch.randn(20, 5, dtype=torch.float64))
+    assert space.inner(x, u).abs().max() < 1e-9
+    carried = space.transport(x, u)
+    torch.testing.assert_close(carried.square().sum(1), space.inner(u, u)[:, 0])
+    y = space.walk(x, u / 3)
+    assert torch.allclose(space.inner(y, y), torch.tensor(float(space.curvature)).double())
+    cosine = space.inner(x, y) * space.curvature
+    distance = torch.acosh(cosine) if space.curvature < 0 else torch.acos(cosine)
+    length = space.inner(u, u).sqrt() / 3
+    torch.testing.assert_close(distance, length, atol=1e-5, rtol=1e-5)
+
+
+def test_attention_is_a_softmax_over_neighbours():
+    rng = np.random.default_rng(0)
+    dense = random_dense(12, 0.3, rng)
+    dense[5] = dense[:, 5] = 0
+    batch = Batch.of(from_dense([dense]))
+    torch.manual_seed(1)
+    query, key, value, grad = torch.randn(4, 12, 3)
+    inputs = [t.clone().requires_grad_() for t in (query, key, value)]
+    found = attend(*inputs, batch)
+    found.backward(grad)
+    again = [t.clone().requires_grad_() for t in (query, key, value)]
+    scores = again[0] @ again[1].T
+    scores = scores.masked_fill(torch.from_numpy(dense) == 0, -torch.inf)
+    expected = scores.softmax(1).nan_to_num(0) @ again[2]
+    torch.testing.assert_close(found, expected)
+    assert not found[5].any()
+    keep = torch.arange(12) != 5
+    (expected[keep] * grad[keep]).sum().backward()
+    for a, b in zip(inputs, again, strict=True):
+        torch.testing.assert_close(a.grad, b.grad.nan_to_num(0), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_structure_does_not_depend_on_numbers(family):
+    graph, rng = FAMILIES[family], np.random.default_rng(3)
+    one, other = Graphs.from_networkx(graph), renumbered(graph, rng)
+    found, again = spectra(one, 8), spectra(other[0], 8)
+    np.testing.assert_allclose(again, found[other[1]], atol=1e-4)
+    tree, moved = forest(one, False).to_scipy(0), forest(other[0], False).to_scipy(0)
+    assert np.array_equal(moved.toarray(), tree.toarray()[np.ix_(other[1], other[1])])
+
+
+def test_columns_are_eigenvectors_where_these_are_unique():
+    graph = FAMILIES["random"]
+    graph = graph.subgraph(max(nx.connected_components(graph), key=len))
+    found = spectra(Graphs.from_networkx(nx.convert_node_labels_to_integers(graph)), 6)
+    laplacian = nx.normalized_laplacian_matrix(graph).toarray()
+    values, vectors = np.linalg.eigh(laplacian)
+    assert np.diff(values[:7]).min() > 1e-3
+    vectors = vectors[:, :6] * np.sqrt(len(graph))
+    np.testing.assert_allclose(np.abs(found), np.abs(vectors), atol=1e-4)
+    assert ((found**3).sum(0) > 0).all()
+    assert (found < 0).any()
+
+
+def test_an_eigenspace_is_seen_as_a_whole_or_not_at_all():
+    clique = Graphs.from_networkx(nx.complete_graph(40))
+    found = spectra(clique, 8)
+    np.testing.assert_allclose(found[:, 0], 1, atol=1e-5)
+    assert not found[:, 1:].any()
+    small = spectra(Graphs.from_networkx(nx.complete_graph(4)), 8)
+    np.testing.assert_allclose(small[:, :4], 1, atol=1e-5)  # (1 - 1/4) * 4 / 3
+    assert not small[:, 4:].any()
+
+
+def test_a_forest_has_shortest_paths_and_one_parent_where_no_two_are_alike():
+    graph = nx.convert_node_labels_to_integers(FAMILIES["random"])
+    made = forest(Graphs.from_networkx(graph), True).to_scipy(0)
+    tree = nx.from_scipy_sparse_array(made)
+    before = nx.single_source_shortest_path_length(graph, 0)
+    assert nx.single_source_shortest_path_length(tree, 0) == before
+    assert nx.number_connected_components(tree) == nx.number_connected_components(graph)
+    square = forest(Graphs.from_networkx(nx.cycle_graph(4)), True).to_scipy(0)
+    assert square.sum() == 8  # the node across has two parents that nothing tells apart
+    lollipop = forest(Graphs.from_networkx(nx.lollipop_graph(4, 2)), False).to_scipy(0).toarray()
+    assert lollipop.sum() == 2 * 5
+    assert lollipop[3].sum() == 4  # the root, where the path begins
+
+
+def test_the_loss_is_symmetric_and_least_for_equal_pairs():
+    torch.manual_seed(0)
+    a, b = torch.randn(2, 7, 3)
+    expected = 0.0
+    for first, second in ((a, b), (b, a)):
+        for i in range(7):
+            sims = [torch.cosine_similarity(first[i], second[j], dim=0) / 0.2 for j in range(7)]
+            expected += float(torch.logsumexp(torch.stack(sims), 0) - sims[i]) / 14
+    assert float(contrast(a, b, 0.2)) == pytest.approx(expected, rel=1e-5)
+    assert contrast(a, a, 0.2) < contrast(a, b, 0.2)
+
+
+def test_trees_of_ego_graphs_grow_from_the_centre():
+    network = Graphs.from_networkx(nx.lollipop_graph(6, 5)).with_features(np.eye(11)[:, :2])
+    egos = ego_graphs(network, [10, 9])
+    config = RiemannConfig.for_domains({"egos": egos}, width=4)
+    assert config.root == "centre"
+    assert RiemannConfig.for_domains({"whole": network}).root == "degree"
+    model = RiemannGFM(config)
+    model.prepare({"egos": egos})
+    kept = model._known["egos"]
+    assert np.diff(kept[0].row_ptr.numpy())[0] == np.diff(egos[0].row_ptr.numpy())[0]
+    z = model.embed(egos, "centre")
+    torch.testing.assert_close(z[:, -2:], network.x[[10, 9]])
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"width": 0}, {"dropout": 1.0}, {"temperature": 0.0}, {"root": "top"}]
+)
+def test_options_are_checked(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        RiemannConfig(**wrong)
