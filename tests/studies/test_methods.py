@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
+import artlas
+from artlas import PretrainConfig, datasets, fewshot
 from artlas.baselines.registry import METHODS
-from artlas.studies import method_tables, published
+from artlas.fewshot.evaluate import predict
+from artlas.studies import folds, method_tables, methods, published
+
+EPISODES_OF_BZR = "7d08fdeaa4de7ef042025fb7855695008405247f8082c2dd59973b61eab4483a"
 
 
 @pytest.mark.parametrize("level", ["graph", "node"])
@@ -18,3 +24,73 @@ def test_ranks_and_averages_are_computed_as_the_paper_does(level):
     for name, (average, rank) in ends.items():
         assert np.mean(means[name]) == pytest.approx(average, abs=0.011)
         assert ranks[name] == pytest.approx(rank, abs=0.006), name
+
+
+THREE = ["BZR", "IMDB-BINARY", "PROTEINS"]
+
+
+@pytest.fixture
+def small(monkeypatch, raw, tmp_path):
+    for name in THREE:
+        root = raw(name)
+    monkeypatch.setattr(folds, "sources_of", lambda level: THREE)
+    own = folds.Folds(
+        "graph", root, tmp_path / "runs", PretrainConfig(epochs=1), artlas.ArtConfig()
+    )
+    return methods.MethodFolds(own, 1)
+
+
+@pytest.mark.parametrize("name", ["graphmae", "gin"])
+def test_records_of_a_baseline(small, name):
+    made = list(methods.transfer_method(small, name, "bzr", [1]))
+    assert [r["variant"] for r in made] == ["pool", "pool-untrained"]
+    for record in made:
+        assert record["episodes"] == EPISODES_OF_BZR  # those of every other method
+        assert record["method"] == name
+        assert record["chosen"]
+        assert record["cost"]["epochs"] == 1
+        assert record["cost"]["of"] == 100
+        assert record["cost"]["seconds"] > 0
+    again = list(methods.transfer_method(small, name, "bzr", [1]))  # from the kept model
+    assert [r["accuracies"] for r in again] == [r["accuracies"] for r in made]
+    text = method_tables.report(made, "graph")
+    assert f"| {METHODS[name].title} | {made[0]['mean']:.2f} ±" in text
+    assert "1 of 100" in text
+
+
+def test_the_target_is_not_among_the_sources(small, monkeypatch):
+    assert set(small.domains("BZR")) == {"IMDB-BINARY", "PROTEINS"}
+    small._loaded["PROTEINS"] = datasets.load("BZR", small.folds.root, "paper", verbose=False)
+    with pytest.raises(datasets.DatasetError, match=r"BZR .* PROTEINS"):
+        small.domains("BZR")
+
+
+@pytest.mark.parametrize("name", list(METHODS))
+def test_labels_of_queries_change_no_prediction(raw, name):
+    whole = datasets.load("BZR", raw("BZR"), "paper", verbose=False)[:120]
+    episode = fewshot.draw_episodes(whole.y.numpy(), 1)[0]
+    other = whole.y.numpy().copy()
+    other[episode.query] = np.random.default_rng(0).permutation(1 - other[episode.query])
+    assert (other != whole.y.numpy()).any()
+    model = METHODS[name].make("graph", {"BZR": whole})
+    found = [
+        predict(model.embed(whole.with_labels(y)).numpy(), y, episode)
+        for y in (whole.y.numpy(), other)
+    ]
+    assert np.array_equal(*found)
+
+
+def test_read_outs_are_chosen_by_the_sources_alone(small, monkeypatch):
+    """The better of the two on the sources is taken, whatever it does on the target."""
+    monkeypatch.setitem(methods.READ_OUTS, "graph", ("pool", "centre"))
+    domains = small.domains("BZR")
+
+    class Model:
+        def read(self, graphs, ways):
+            told = torch.nn.functional.one_hot(graphs.y, 2).float()
+            return {"pool": torch.zeros(len(graphs), 2), "centre": told}
+
+    chosen, scores = methods.choose_read_out(small, Model(), "BZR")
+    assert chosen == "centre"
+    assert scores["centre"] == 100
+    assert set(domains) == {"IMDB-BINARY", "PROTEINS"}
