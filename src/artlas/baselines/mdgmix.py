@@ -30,8 +30,9 @@ followed by leaky ReLU. What else differs, or is mended, in the released code:
 - There the soft-max precedes a cross entropy that has its own: here it is applied once.
 - There predicted kinds, 0 and 1, are taken as row numbers, so that the composition loss sees the
   first two mixes alone: here it is over all.
-- Batch normalisation is frozen when graphs are embedded. PCA and the norm of rows fall away: the
-  features have one width already.
+- Batch normalisation is frozen when graphs are embedded, where the released code forgets to; so that
+  features which the sources hardly have do not outweigh all others in a target that has them, the
+  first one has a least variance. PCA and the norm of rows fall away: features have one width.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from artlas.ppr import EgoGraphs
 
 ALIKE, CLOSE = 0.3, 0.8  # cosines above which a pair is chosen, and mixed half and half
 BETA = 0.2
+LEAST_VARIANCE = 1e-2  # of a feature: rarer ones are not enlarged more than tenfold
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ class MDGMIX(Baseline):
         self.encoder = GCN(config.features, hidden, config.layers, activation=nn.LeakyReLU)
         widths = [config.features] + [hidden] * (config.layers - 1)
         self.norms = nn.ModuleList(map(BatchNorm, widths))
+        self.norms[0].eps = LEAST_VARIANCE
         self.kind = nn.Sequential(nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, 2))
         self.composition = nn.Sequential(
             nn.Linear(hidden, hidden), nn.ReLU(), Dropout(config.dropout), nn.Linear(hidden, count)
