@@ -30,9 +30,9 @@ followed by leaky ReLU. What else differs, or is mended, in the released code:
 - There the soft-max precedes a cross entropy that has its own: here it is applied once.
 - There predicted kinds, 0 and 1, are taken as row numbers, so that the composition loss sees the
   first two mixes alone: here it is over all.
-- Batch normalisation is frozen when graphs are embedded, where the released code forgets to; so that
-  features which the sources hardly have do not outweigh all others in a target that has them, the
-  first one has a least variance. PCA and the norm of rows fall away: features have one width.
+- Batch normalisation is frozen when graphs are embedded, where the released code forgets to; so
+  that features which the sources hardly have do not outweigh all others in a target that has them,
+  the first one has a least variance. PCA and the norm of rows fall away: features have one width.
 """
 
 from __future__ import annotations
@@ -96,8 +96,9 @@ class MDGMIX(Baseline):
         config, hidden, count = self.config, self.config.hidden, len(self.config.domains)
         self.encoder = GCN(config.features, hidden, config.layers, activation=nn.LeakyReLU)
         widths = [config.features] + [hidden] * (config.layers - 1)
-        self.norms = nn.ModuleList(map(BatchNorm, widths))
-        self.norms[0].eps = LEAST_VARIANCE
+        norms = [BatchNorm(width) for width in widths]
+        norms[0].eps = LEAST_VARIANCE
+        self.norms = nn.ModuleList(norms)
         self.kind = nn.Sequential(nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, 2))
         self.composition = nn.Sequential(
             nn.Linear(hidden, hidden), nn.ReLU(), Dropout(config.dropout), nn.Linear(hidden, count)
