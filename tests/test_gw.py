@@ -85,22 +85,32 @@ def test_the_direction_is_an_optimum_of_the_transport_problem():
             assert found.statistics["gap"][g, k] == pytest.approx(max(wanted, 0), abs=1e-9)
 
 
-def test_no_higher_than_pots_conditional_gradient_from_the_same_start():
-    """200 pairs whose starts are inside the polytope, so that no tie is broken by chance."""
-    rng = np.random.default_rng(2)
-    many, bases = graphs(50, rng), relations(4, 8, rng)
-    start = anywhere(bases, 8, rng)
+def assert_no_higher_than_pot(many, bases, rng):
+    """Starts inside the polytope, so that no tie is broken by chance."""
+    roles = bases.shape[1]
+    start = anywhere(bases, roles, rng)
     given = [start(many[g]) for g in range(len(many))]
     kept = list(given)
     found = gw.solve(many, bases, [(lambda _: kept.pop(0), EXACT)])
     for g, T in enumerate(given):
         mu, A = degree_measure(many[g], 1e-8).numpy(), dense(many[g])
-        for k in range(4):
+        for k, relation in enumerate(bases):
             _, log = ot.gromov.gromov_wasserstein(
-                A, bases[k], mu / mu.sum(), np.full(8, 1 / 8), "square_loss",
+                A, relation, mu / mu.sum(), np.full(roles, 1 / roles), "square_loss",
                 G0=T[k] / T[k].sum(), log=True,
             )  # fmt: skip
             assert found.energies[g, k] <= log["gw_dist"] + 1e-6
+
+
+def test_no_higher_than_pots_conditional_gradient_from_the_same_start():
+    rng = np.random.default_rng(2)
+    assert_no_higher_than_pot(graphs(50, rng), relations(4, 8, rng), rng)
+
+
+def test_no_higher_than_pots_on_real_graphs_and_trained_bases(raw):
+    whole = artlas.datasets.load("BZR", raw("BZR"), "raw", verbose=False)
+    bases = artlas.load("graph").atlas.relations().detach().double().numpy()[::4]
+    assert_no_higher_than_pot(whole[::16][:25], bases, np.random.default_rng(3))
 
 
 def test_the_optimum_of_tiny_structures_is_found():

@@ -3,6 +3,8 @@
 import pathlib
 import re
 
+import pytest
+
 ROOT = pathlib.Path(__file__).parent.parent
 
 
@@ -21,6 +23,15 @@ def test_the_examples_run_in_their_order(tmp_path, monkeypatch):
     assert [len(names[n]) for n in ("molecules", "dataset", "women")] == [2, 8, 2]
     assert names["few_shot"].predict([names["nx"].star_graph(11)]) == ["star"]
     assert sorted(names["friends"].ids) == ["ann", "bob", "cid", "dan"]
+
+
+@pytest.mark.parametrize("page", ["baselines", "studies"])
+def test_the_examples_of_a_page_run(page):
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(block, {})
 
 
 def test_every_file_and_target_named_exists():
