@@ -116,27 +116,30 @@ class GraphGlue(Baseline):
 
     def encode(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """States of real nodes [N, c], their means [G, c], and tangents [G, M, c]."""
-        config = self.config
-        place = _Places(batch)
+        config, blocks = self.config, _Blocks(batch)
         x = self.enter(batch.x)
-        scores = self.compare(x) @ self.compare(self.nodes).T
-        padded = place.pad(scores, -math.inf)
-        links = torch.sigmoid(padded) * chosen(padded.detach(), batch.sizes, config.neighbours)
-        own = (batch.degree + 1)[:, None] + place.take(links.sum(2, keepdim=True))
-        real_scale = own.rsqrt()
-        virtual_scale = (1 + links.sum(1)[:, :, None]).rsqrt()
-        v = self.nodes.expand(batch.num_graphs, -1, -1)
+        scores = blocks.of_nodes(self.compare(x) @ self.compare(self.nodes).T, -math.inf)
+        links = [
+            block.sigmoid() * chosen(block.detach(), sizes, config.neighbours)
+            for block, sizes in zip(scores, blocks.sizes, strict=True)
+        ]
+        linked = blocks.to_nodes([block.sum(2, keepdim=True) for block in links])
+        real = ((batch.degree + 1)[:, None] + linked).rsqrt()
+        virtual = (1 + torch.cat([block.sum(1) for block in links])[:, :, None]).rsqrt()
+        v = self.nodes.expand(batch.num_graphs, -1, -1)  # in the order of the blocks
         for number, layer in enumerate(self.convolutions, 1):
             assert isinstance(layer, GCNLayer)
-            h, u = real_scale * layer.lin(x), virtual_scale * layer.lin(v)
-            x = batch.neighbour_sums(h) + h + place.take(links @ u)
-            v = links.transpose(1, 2) @ place.pad(h, 0.0) + u
-            x, v = real_scale * x + layer.bias, virtual_scale * v + layer.bias
+            h, u = real * layer.lin(x), virtual * layer.lin(v)
+            parts = zip(links, u.split(blocks.counts), strict=True)
+            x = batch.neighbour_sums(h) + h + blocks.to_nodes([block @ own for block, own in parts])
+            sums = zip(links, blocks.of_nodes(h, 0.0), strict=True)
+            v = torch.cat([block.transpose(1, 2) @ own for block, own in sums]) + u
+            x, v = real * x + layer.bias, virtual * v + layer.bias
             if number < config.layers:
                 x = dropout(torch.relu(x), config.dropout, self.training)
                 v = dropout(torch.relu(v), config.dropout, self.training)
         z = batch.mean_pool(x)
-        return x, z, orthogonal(v - z[:, None])
+        return x, z, orthogonal(v[blocks.place] - z[:, None])
 
     def loss(self, batch: Batch) -> Tensor:
         config = self.config
@@ -169,22 +172,45 @@ class GraphGlue(Baseline):
         return torch.cat([x, log_metric(tangents)[batch.graph_of]], 1)
 
 
-class _Places:
-    """Nodes of a batch as rows of one block a graph, filled up to the largest."""
+class _Blocks:
+    """Graphs of like sizes side by side, filled up to the largest among them.
+
+    counts, sizes: of every block, its graphs and their numbers of nodes; place [G]: where each
+    graph of the batch is when blocks are joined.
+    """
 
     def __init__(self, batch: Batch) -> None:
-        self.shape = batch.num_graphs, int(batch.sizes.max())
-        first = batch.node_ptr[batch.graph_of]
-        self.slots = batch.graph_of * self.shape[1] + torch.arange(batch.num_nodes) - first
+        octave = batch.sizes.double().log2().ceil().long()
+        order = octave.argsort(stable=True)
+        sizes = batch.sizes[order]
+        self.counts: list[int] = octave.unique(return_counts=True)[1].tolist()
+        self.sizes = sizes.split(self.counts)
+        self.place = order.argsort()
+        before = sizes.cumsum(0) - sizes  # nodes of earlier graphs
+        shift = torch.repeat_interleave(batch.node_ptr[order] - before, sizes)
+        self._nodes = shift + torch.arange(batch.num_nodes)
+        self._back = self._nodes.argsort()
+        self._slots = []
+        for own in self.sizes:
+            first = torch.arange(len(own)) * own.max() - (own.cumsum(0) - own)
+            self._slots.append(torch.repeat_interleave(first, own) + torch.arange(int(own.sum())))
 
-    def pad(self, values: Tensor, fill: float) -> Tensor:
-        """[N, c] to [G, n, c]."""
-        blocks = values.new_full((self.shape[0] * self.shape[1], values.shape[1]), fill)
-        return blocks.index_copy(0, self.slots, values).view(*self.shape, -1)
+    def of_nodes(self, values: Tensor, fill: float) -> list[Tensor]:
+        """[N, c] to one [graphs, nodes, c] a block."""
+        width, made = values.shape[1], []
+        parts = values.index_select(0, self._nodes).split([len(slots) for slots in self._slots])
+        for own, slots, part in zip(self.sizes, self._slots, parts, strict=True):
+            rows = values.new_full((len(own) * int(own.max()), width), fill)
+            made.append(rows.index_copy(0, slots, part).view(len(own), -1, width))
+        return made
 
-    def take(self, blocks: Tensor) -> Tensor:
-        """[G, n, c] back to [N, c]."""
-        return blocks.flatten(0, 1).index_select(0, self.slots)
+    def to_nodes(self, blocks: list[Tensor]) -> Tensor:
+        """Back to [N, c]."""
+        rows = [
+            b.flatten(0, 1).index_select(0, slots)
+            for b, slots in zip(blocks, self._slots, strict=True)
+        ]
+        return torch.cat(rows).index_select(0, self._back)
 
 
 def chosen(scores: Tensor, sizes: Tensor, count: int) -> Tensor:
