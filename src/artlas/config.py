@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from artlas import checks
+
 UNIFORM = 1e9  # a measure_epsilon beside which no degree counts
 
 
@@ -50,24 +52,21 @@ class ArtConfig:
     def __post_init__(self) -> None:
         # The upper ends are what the compiled kernels hold in registers and on the stack.
         for name, most in (("bases", 4096), ("roles", 128), ("hidden", 1024), ("layers", 16)):
-            self._whole(name, 1, most)
-        self._whole("steps", 1, 10_000)
-        self._whole("seed", 0, 2**63 - 1)
-        for name in (
-            "temperature",
-            "coverage_temperature",
-            "responsibility_temperature",
+            checks.whole(self, name, most=most)
+        checks.whole(self, "steps", most=10_000)
+        checks.whole(self, "seed", least=0)
+        checks.positive(
+            self, "temperature", "coverage_temperature", "responsibility_temperature",
             "measure_epsilon",
-        ):
-            self._positive(name)
+        )  # fmt: skip
         if self.top_k is not None:
-            self._whole("top_k", 1, self.bases)
+            checks.whole(self, "top_k", most=self.bases)
         if self.logit_clamp is not None:
-            self._positive("logit_clamp")
-        self._one_of("atlas", ("learned", "frozen", "tied"))
-        self._one_of("featureless", ("constant", "degree"))
-        self._one_of("diagonal", (False, True))
-        self._one_of("pooling", ("mixed", "each"))
+            checks.positive(self, "logit_clamp")
+        checks.one_of(self, "atlas", ("learned", "frozen", "tied"))
+        checks.one_of(self, "featureless", ("constant", "degree"))
+        checks.one_of(self, "diagonal", (False, True))
+        checks.one_of(self, "pooling", ("mixed", "each"))
 
     @classmethod
     def released(cls, **changes: Any) -> ArtConfig:
@@ -85,24 +84,3 @@ class ArtConfig:
     def logit_scale(self) -> float:
         r""":math:`1 / (\sqrt{D_h}\,\tau_{sk})`."""
         return 1.0 / (math.sqrt(self.hidden) * self.temperature)
-
-    def _whole(self, name: str, least: int, most: int) -> None:
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ValueError(
-                f"ArtConfig.{name} must be a whole number from {least} to {most}, got {value!r}."
-            )
-
-    def _positive(self, name: str) -> None:
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise ValueError(f"ArtConfig.{name} must be a number, got {value!r}.")
-        if not (value > 0 and math.isfinite(value)):
-            raise ValueError(f"ArtConfig.{name} must be positive and finite, got {value!r}.")
-
-    def _one_of(self, name: str, allowed: tuple[str, ...] | tuple[bool, ...]) -> None:
-        value = getattr(self, name)
-        if type(value) is not type(allowed[0]) or value not in allowed:
-            raise ValueError(
-                f"ArtConfig.{name} must be one of {', '.join(map(str, allowed))}, got {value!r}."
-            )

@@ -12,7 +12,6 @@ local optimum: its energy is an upper bound of the least one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from artlas import kernels
+from artlas import checks, kernels
 from artlas.graphs import Graphs, as_graphs
 from artlas.transport import degree_measure
 
@@ -50,14 +49,8 @@ class SolverConfig:
     mass: float = 1e-7
 
     def __post_init__(self) -> None:
-        for name in ("mirror", "exact", "sinkhorn"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise ValueError(f"SolverConfig.{name} must be a whole number, got {value!r}.")
-        for name in ("epsilon", "mass"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, float)) or not 0 < value < math.inf:
-                raise ValueError(f"SolverConfig.{name} must be positive, got {value!r}.")
+        checks.whole(self, "mirror", "exact", "sinkhorn", least=0)
+        checks.positive(self, "epsilon", "mass")
 
 
 EXACT = SolverConfig()

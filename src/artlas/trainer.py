@@ -21,7 +21,7 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor, nn
 
-from artlas import checkpoint, distributed
+from artlas import checkpoint, checks, distributed
 from artlas.formats.files import atomic
 from artlas.graphs import Graphs
 from artlas.ppr import EgoGraphs
@@ -30,8 +30,6 @@ from artlas.sampling import BalancedSampler, Member
 Sources = Mapping[str, Graphs | EgoGraphs]
 Optimiser = Literal["adam", "adamw"]
 OPTIMISERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
-_POSITIVE = ("rate", "clip", "plateau")
-_OPTIONAL = ("clip", "plateau")
 
 
 class TrainingError(RuntimeError):
@@ -61,24 +59,11 @@ class PretrainConfig:
     optimiser: Optimiser = "adam"
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch", "every", "patience"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(
-                    f"PretrainConfig.{name} must be a positive integer, got {value!r}."
-                )
-        for name in _POSITIVE:
-            value = getattr(self, name)
-            if name in _OPTIONAL and value is None:
-                continue
-            if not isinstance(value, (int, float)) or not 0 < value < math.inf:
-                raise ValueError(f"PretrainConfig.{name} must be positive, got {value!r}.")
-        if not isinstance(self.decay, (int, float)) or not 0 <= self.decay < math.inf:
-            raise ValueError(f"PretrainConfig.decay must not be negative, got {self.decay!r}.")
-        if self.optimiser not in OPTIMISERS:
-            raise ValueError(
-                f"PretrainConfig.optimiser is {' or '.join(OPTIMISERS)}, got {self.optimiser!r}."
-            )
+        checks.whole(self, "epochs", "batch", "every", "patience")
+        checks.positive(self, "rate")
+        checks.positive(self, *(n for n in ("clip", "plateau") if getattr(self, n) is not None))
+        checks.not_negative(self, "decay")
+        checks.one_of(self, "optimiser", tuple(OPTIMISERS))
 
     def make(self, parameters: Iterable[Tensor]) -> torch.optim.Adam:
         """The optimiser of these parameters."""

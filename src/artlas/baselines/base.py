@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from artlas import checkpoint, distributed
+from artlas import checkpoint, checks, distributed
 from artlas.baselines.batch import Batch
 from artlas.entrance import fail
 from artlas.graphs import Graphs, as_graphs
@@ -45,11 +45,7 @@ class BaselineConfig:
     seed: int = 42
 
     def __post_init__(self) -> None:
-        for name in ("features", "hidden", "layers"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                kind = type(self).__name__
-                raise ValueError(f"{kind}.{name} must be a positive integer, got {value!r}.")
+        checks.whole(self, "features", "hidden", "layers")
         object.__setattr__(self, "domains", tuple(self.domains))
         if not self.domains or any(not isinstance(n, int) or n < 0 for n in self.domains):
             raise ValueError(

@@ -39,6 +39,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig
 from artlas.baselines.batch import Batch
 from artlas.baselines.layers import GCN, GCNLayer, cosine
@@ -57,16 +58,10 @@ class GCOPEConfig(BaselineConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.dropout, (int, float)) or not 0 <= self.dropout < 1:
-            raise ValueError(f"GCOPEConfig.dropout must be in [0, 1), got {self.dropout!r}.")
-        for name in ("temperature", "rebuilt"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-                raise ValueError(f"GCOPEConfig.{name} must be positive, got {value!r}.")
-        if not isinstance(self.reconstruction, (int, float)) or not self.reconstruction >= 0:
-            raise ValueError(
-                f"GCOPEConfig.reconstruction must not be negative, got {self.reconstruction!r}."
-            )
+        checks.share(self, "dropout")
+        checks.positive(self, "temperature")
+        checks.whole(self, "rebuilt")
+        checks.not_negative(self, "reconstruction")
 
 
 class GCOPE(Baseline):

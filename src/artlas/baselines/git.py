@@ -34,6 +34,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity, kl_div
 
+from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig
 from artlas.baselines.batch import Batch
 from artlas.baselines.layers import GCN, BatchNorm, Dropout
@@ -52,12 +53,8 @@ class GiTConfig(BaselineConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("columns", "edges", "dropout", "apart"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, float)) or not 0 <= value < 1:
-                raise ValueError(f"GiTConfig.{name} must be in [0, 1), got {value!r}.")
-        if not isinstance(self.towards, (int, float)) or not self.towards >= 0:
-            raise ValueError(f"GiTConfig.towards must not be negative, got {self.towards!r}.")
+        checks.share(self, "columns", "edges", "dropout", "apart")
+        checks.not_negative(self, "towards")
 
 
 class GiT(Baseline):

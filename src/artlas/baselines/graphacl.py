@@ -34,6 +34,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 
+from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig
 from artlas.baselines.batch import Batch
 from artlas.baselines.layers import GCN, unit
@@ -50,17 +51,13 @@ class GraphACLConfig(BaselineConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0.02 <= self.temperature < math.inf:  # exp(1 / 0.02) is a float yet
+        checks.positive(self, "temperature")
+        checks.share(self, "momentum")
+        checks.whole(self, "negatives")
+        if self.temperature < 0.02:  # exp(1 / 0.02) is a float yet
             raise ValueError(
                 f"GraphACLConfig.temperature must be at least 0.02, got {self.temperature!r}."
             )
-        if not 0 <= self.momentum < 1:
-            raise ValueError(
-                f"GraphACLConfig.momentum must be a share below 1, got {self.momentum!r}."
-            )
-        count = self.negatives
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise ValueError(f"GraphACLConfig.negatives must be a positive integer, got {count!r}.")
 
 
 class GraphACL(Baseline):

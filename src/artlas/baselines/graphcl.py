@@ -27,12 +27,12 @@ Where features are constant (social networks without attributes), a masked view 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig
 from artlas.baselines.batch import Batch
 from artlas.baselines.layers import GCN, cosine
@@ -53,10 +53,7 @@ class GraphCLConfig(BaselineConfig):
         if len(self.views) != 2:
             raise ValueError(f"GraphCLConfig.views must be two names, got {self.views!r}.")
         check_views("GraphCLConfig", self.views, self.ratio)
-        if not 0 < self.temperature < math.inf:
-            raise ValueError(
-                f"GraphCLConfig.temperature must be positive, got {self.temperature!r}."
-            )
+        checks.positive(self, "temperature")
 
 
 class GraphCL(Baseline):

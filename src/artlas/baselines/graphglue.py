@@ -42,6 +42,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, dropout
 
+from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig, Domains
 from artlas.baselines.batch import Batch
 from artlas.baselines.layers import GCNLayer, unit
@@ -67,18 +68,10 @@ class GlueConfig(BaselineConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("virtual", "neighbours"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"GlueConfig.{name} must be a positive integer, got {value!r}.")
-        for name in ("dropout", "momentum"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"GlueConfig.{name} must be in [0, 1), got {getattr(self, name)}.")
-        if not 0 < self.temperature < math.inf or not 0 <= self.glue < math.inf:
-            raise ValueError(
-                f"GlueConfig.temperature must be positive and glue not negative, got "
-                f"{self.temperature!r} and {self.glue!r}."
-            )
+        checks.whole(self, "virtual", "neighbours")
+        checks.share(self, "dropout", "momentum")
+        checks.positive(self, "temperature")
+        checks.not_negative(self, "glue")
 
     @property
     def frame(self) -> int:

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig
 from artlas.baselines.batch import Batch
 from artlas.baselines.layers import GCN, GCNLayer, unit
@@ -48,12 +49,10 @@ class GraphMAEConfig(BaselineConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.mask <= 1:
-            raise ValueError(f"GraphMAEConfig.mask must be a share above 0, got {self.mask!r}.")
-        for name in ("replace", "dropout"):
-            value = getattr(self, name)
-            if not 0 <= value < 1:
-                raise ValueError(f"GraphMAEConfig.{name} must be a share below 1, got {value!r}.")
+        checks.positive(self, "mask")
+        checks.share(self, "replace", "dropout")
+        if self.mask > 1:
+            raise ValueError(f"GraphMAEConfig.mask must be at most 1, got {self.mask!r}.")
         if not 1 <= self.alpha < torch.inf:
             raise ValueError(f"GraphMAEConfig.alpha must be at least 1, got {self.alpha!r}.")
 

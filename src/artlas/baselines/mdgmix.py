@@ -43,6 +43,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig, Domains
 from artlas.baselines.batch import Batch
 from artlas.baselines.layers import GCN, BatchNorm, Dropout, unit
@@ -64,14 +65,11 @@ class MDGMIXConfig(BaselineConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.boundary, (int, float)) or not 0 < self.boundary <= 1:
-            raise ValueError(f"MDGMIXConfig.boundary must be in (0, 1], got {self.boundary!r}.")
-        if not isinstance(self.dropout, (int, float)) or not 0 <= self.dropout < 1:
-            raise ValueError(f"MDGMIXConfig.dropout must be in [0, 1), got {self.dropout!r}.")
-        if isinstance(self.sampled, bool) or not isinstance(self.sampled, int) or self.sampled < 1:
-            raise ValueError(
-                f"MDGMIXConfig.sampled must be a positive integer, got {self.sampled!r}."
-            )
+        checks.positive(self, "boundary")
+        checks.share(self, "dropout")
+        checks.whole(self, "sampled")
+        if self.boundary > 1:
+            raise ValueError(f"MDGMIXConfig.boundary must be at most 1, got {self.boundary!r}.")
 
 
 class Pairs(NamedTuple):

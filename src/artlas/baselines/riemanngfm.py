@@ -36,7 +36,6 @@ nodes of a batch in the loss instead of all pairs.
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -44,6 +43,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 
+from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig, Domains
 from artlas.baselines.batch import Batch
 from artlas.baselines.layers import cosine, unit
@@ -75,16 +75,10 @@ class RiemannConfig(BaselineConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("width", "nodes"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"RiemannConfig.{name} must be a positive integer, got {value!r}.")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"RiemannConfig.dropout must be in [0, 1), got {self.dropout!r}.")
-        if not 0 < self.temperature < math.inf:
-            raise ValueError(f"RiemannConfig.temperature is not positive: {self.temperature!r}.")
-        if self.root not in ("degree", "centre"):
-            raise ValueError(f"RiemannConfig.root is degree or centre, got {self.root!r}.")
+        checks.whole(self, "width", "nodes")
+        checks.share(self, "dropout")
+        checks.positive(self, "temperature")
+        checks.one_of(self, "root", ("degree", "centre"))
 
     @classmethod
     def for_domains(cls, domains: Domains, **options: Any) -> Any:

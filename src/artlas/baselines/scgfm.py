@@ -26,7 +26,6 @@ transported features of all bases; its stated cost fits one coupling with the mi
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -38,7 +37,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from artlas import gw
+from artlas import checks, gw
 from artlas.baselines.base import Baseline, BaselineConfig, Domains
 from artlas.baselines.batch import Batch
 from artlas.baselines.statistics import CLUSTERINGS, COUNTS, DEGREES, describe, order_of
@@ -75,18 +74,13 @@ class ScgfmConfig(BaselineConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("bases", "roles", "slices", "training_slices", "iterations"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"ScgfmConfig.{name} must be a positive integer, got {value!r}.")
-        for name in ("temperature", "epsilon"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, float)) or not 0 < value < math.inf:
-                raise ValueError(f"ScgfmConfig.{name} must be positive, got {value!r}.")
-        if self.training_slices > self.slices or self.solver not in SOLVERS:
+        checks.whole(self, "bases", "roles", "slices", "training_slices", "iterations")
+        checks.positive(self, "temperature", "epsilon")
+        checks.one_of(self, "solver", tuple(SOLVERS))
+        if self.training_slices > self.slices:
             raise ValueError(
-                f"training_slices must be at most slices = {self.slices} and solver one of "
-                f"{', '.join(SOLVERS)}; got {self.training_slices} and {self.solver!r}."
+                f"ScgfmConfig.training_slices must be at most slices = {self.slices}, got "
+                f"{self.training_slices}."
             )
 
 
