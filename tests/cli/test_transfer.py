@@ -8,19 +8,13 @@ import pytest
 from typer.testing import CliRunner
 
 from artlas.cli import app
-from artlas.studies import folds
-
-THREE = ["BZR", "IMDB-BINARY", "PROTEINS"]
 
 
 @pytest.fixture
-def run(monkeypatch, raw, tmp_path):
-    for name in THREE:
-        root = raw(name)
-    monkeypatch.setattr(folds, "sources_of", lambda level: THREE)
+def run(three, tmp_path):
 
     def call(*words):
-        places = "--root", root, "--runs", tmp_path / "runs", "--out", tmp_path / "t.json"
+        places = "--root", three, "--runs", tmp_path / "runs", "--out", tmp_path / "t.json"
         words = ["transfer", "graph", "--quick", *places, *words]
         return CliRunner().invoke(app, [str(word) for word in words])
 

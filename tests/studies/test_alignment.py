@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
 
 import artlas
 from artlas import kernels
-from artlas.cli import app
 from artlas.datasets.builtin import real_networks
-from artlas.studies import alignment, folds
-
-TWO = ["BZR", "IMDB-BINARY"]
+from artlas.studies import alignment
 
 
 def test_agreement_counts_orders_and_nearest_bases():
@@ -36,16 +33,8 @@ def test_z_from_the_models_own_couplings_is_its_z():
 
 @pytest.mark.skipif(not kernels.available(), reason="the solver is compiled code")
 @pytest.mark.parametrize("name", ["alignment", "capacity"])
-def test_the_quick_commands(monkeypatch, raw, tmp_path, name):
-    for source in TWO:
-        root = raw(source)
-    monkeypatch.setattr(folds, "sources_of", lambda level: TWO)
-
-    def call():
-        places = "--root", root, "--runs", tmp_path / "runs", "--out", tmp_path / "out"
-        words = ["study", name, "--quick", *places]
-        return CliRunner().invoke(app, [str(word) for word in words])
-
+def test_the_quick_commands(quick_study, tmp_path, name):
+    call = partial(quick_study, name)
     torch.manual_seed(0)
     done = call()
     assert done.exit_code == 0, done.output

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
 
 import artlas
-from artlas.cli import app
-from artlas.studies import atlas, folds
+from artlas.studies import atlas
 
 THREE = ["BZR", "IMDB-BINARY", "PROTEINS"]
 
@@ -68,16 +67,8 @@ def test_variants_change_what_they_say():
     assert not torch.equal(first.atlas.logits, untrained["atlas.logits"])
 
 
-def test_the_quick_command(monkeypatch, raw, tmp_path):
-    for name in THREE:
-        root = raw(name)
-    monkeypatch.setattr(folds, "sources_of", lambda level: THREE)
-
-    def call(*words):
-        places = "--root", root, "--runs", tmp_path / "runs", "--out", tmp_path / "out"
-        words = ["study", "atlas", "--quick", *places, *words]
-        return CliRunner().invoke(app, [str(word) for word in words])
-
+def test_the_quick_command(quick_study, tmp_path):
+    call = partial(quick_study, "atlas")
     done = call()
     assert done.exit_code == 0, done.output
     out = tmp_path / "out"

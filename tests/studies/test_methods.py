@@ -26,16 +26,10 @@ def test_ranks_and_averages_are_computed_as_the_paper_does(level):
         assert ranks[name] == pytest.approx(rank, abs=0.006), name
 
 
-THREE = ["BZR", "IMDB-BINARY", "PROTEINS"]
-
-
 @pytest.fixture
-def small(monkeypatch, raw, tmp_path):
-    for name in THREE:
-        root = raw(name)
-    monkeypatch.setattr(folds, "sources_of", lambda level: THREE)
+def small(three, tmp_path):
     own = folds.Folds(
-        "graph", root, tmp_path / "runs", PretrainConfig(epochs=1), artlas.ArtConfig()
+        "graph", three, tmp_path / "runs", PretrainConfig(epochs=1), artlas.ArtConfig()
     )
     return methods.MethodFolds(own, 1)
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from cases import from_dense, random_dense, sharpened
 from scipy import stats
-from typer.testing import CliRunner
 
 import artlas
-from artlas.cli import app
 from artlas.config import UNIFORM
-from artlas.studies import folds, permuted, perturbation
+from artlas.studies import permuted, perturbation
 from artlas.studies.perturbation import View
 
 SMALL = artlas.ArtConfig(bases=3, roles=4, hidden=16)
@@ -132,21 +131,8 @@ def test_roles_that_say_nothing_have_no_share(graphs):
 # The command
 
 
-@pytest.fixture
-def run(monkeypatch, raw, tmp_path):
-    for name in THREE:
-        root = raw(name)
-    monkeypatch.setattr(folds, "sources_of", lambda level: THREE)
-
-    def call(*words):
-        places = "--root", root, "--runs", tmp_path / "runs", "--out", tmp_path / "out"
-        words = ["study", "perturbation", "--quick", *places, *words]
-        return CliRunner().invoke(app, [str(word) for word in words])
-
-    return call
-
-
-def test_the_quick_command(run, tmp_path):
+def test_the_quick_command(quick_study, tmp_path):
+    run = partial(quick_study, "perturbation")
     done = run("--metric", "paper,energy")
     assert done.exit_code == 0, done.output
     assert "Permuted roles" not in done.output.partition("### ")[2]
@@ -177,7 +163,7 @@ def test_the_quick_command(run, tmp_path):
     assert own["permuted", None]["accuracy"] > 40
 
 
-def test_metrics_that_are_none(run):
-    done = run("--metric", "paper,best")
+def test_metrics_that_are_none(quick_study):
+    done = quick_study("perturbation", "--metric", "paper,best")
     assert done.exit_code == 2
     assert "no metric 'best'" in done.output
