@@ -32,7 +32,7 @@ def test_z_from_the_models_own_couplings_is_its_z():
 
 
 @pytest.mark.skipif(not kernels.available(), reason="the solver is compiled code")
-@pytest.mark.parametrize("name", ["alignment", "capacity"])
+@pytest.mark.parametrize("name", ["alignment", "capacity", "components"])
 def test_the_quick_commands(quick_study, tmp_path, name):
     call = partial(quick_study, name)
     torch.manual_seed(0)
@@ -50,8 +50,11 @@ def test_the_quick_commands(quick_study, tmp_path, name):
         assert schemes["ART"]["energy"] > refined["energy"] >= schemes["from ART"]["energy"] - 1e-9
         assert schemes["from ART"]["energy"] >= schemes["reference"]["energy"]
         assert sum(record["wins"]) == pytest.approx(1, abs=1e-3)
+        few, many = (schemes[name] for name in alignment.ENTROPIC)
+        assert many["entropic_rho"] == many["entropic_top"] == 1
+        assert few["entropic_rho"] > 0.99  # so strong that ten steps are enough
     else:
-        assert len(records) == 4
+        assert len(records) == {"capacity": 4, "components": 3}[name]
         for record in records:
             assert set(record["accuracy"]) == {"q", "H", "z"}
             assert all(0 <= value <= 100 for value in record["accuracy"].values())
