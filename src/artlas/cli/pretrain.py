@@ -93,7 +93,7 @@ class TrainingBar(Bar):
 def progress_bar(console: Console) -> TrainingBar:
     """The bar of a training run."""
     return TrainingBar(
-        TextColumn("epoch {task.fields[epoch]}, coverage {task.fields[loss]}"), BarColumn(20),
+        TextColumn("epoch {task.fields[epoch]}, loss {task.fields[loss]}"), BarColumn(20),
         MofNCompleteColumn(), TextColumn("{task.fields[rate]} steps/s, left"),
         TimeRemainingColumn(), console=console, transient=True,
         disable=console.quiet or not console.is_terminal,

@@ -172,6 +172,7 @@ NODE_CONTROLS: dict[str, Callable[[Any], Matrix]] = {
     "centre": centre,
     "ppr-mean": lambda egos: ego_mean(egos, True),
     "mean": lambda egos: ego_mean(egos, False),
+    "sum": lambda egos: ego_mean(egos, False) * np.diff(egos.node_ptr)[:, None],
     "degree-histogram": lambda egos: np.concatenate(
         [controls.degree_histogram(part) for part in egos.batches()]
     ),

@@ -17,7 +17,7 @@ CONTROLS = {
     "graph": {"sum": "sum pool", "mean": "mean pool", "degree-histogram": "degree histogram",
               "plus-no-roles": "z+ without roles"},
     "node": {"centre": "centre's features", "ppr-mean": "PPR mean of features",
-             "mean": "mean of the ego-graph", "degree-histogram": "degree histogram",
+             "mean": "mean pool", "sum": "sum pool", "degree-histogram": "degree histogram",
              "plus-no-roles": "z+ without roles"},
 }  # fmt: skip
 
