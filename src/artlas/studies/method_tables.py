@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy.stats import rankdata
 
 from artlas.baselines.registry import METHODS, Level
 from artlas.studies import published
@@ -27,6 +26,8 @@ Published = Mapping[str, Mapping[str, published.Cell]]
 
 def average_ranks(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
     """The mean over targets of the rank among all methods, 1 the best; ties share their ranks."""
+    from scipy.stats import rankdata  # slow to import
+
     names = list(values)
     table = np.array([values[name] for name in names])
     ranks = np.stack([rankdata(-column) for column in table.T], axis=1)
