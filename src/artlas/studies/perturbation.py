@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import t as student
 
 from artlas import checkpoint, represent
 from artlas.fewshot import controls
@@ -121,6 +120,8 @@ def standardised_distance(before: Values, after: Values) -> Values:
 
 def interval(values: Values) -> tuple[float, float]:
     """The mean, and half the width of its 95 % interval by Student's t."""
+    from scipy.stats import t as student  # slow to import
+
     count = len(values)
     error = values.std(ddof=1) / count**0.5
     return float(values.mean()), float(student.ppf(0.975, count - 1) * error)
