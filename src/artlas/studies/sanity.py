@@ -35,12 +35,12 @@ PROTOCOL = f"""\
 Every task has two halves without a common graph: methods are trained on the first for {EPOCHS}
 epochs in batches of {BATCH}, with the paper's optimiser and rate and a width of 64, and their
 frozen vectors of the second are classified over 50 episodes at five shots by prototypes. GCN, GAT
-and GIN
-learn from the labels of the first half, all others from none. "families": eight kinds of random
-graphs, relative degree as feature; "digits": handwritten digits, their ink and its place;
-"communities": ego-graphs of nodes of a network of six communities, whose features are noise but for
-a shift by community; "density": random graphs of three densities with features that are noise.
-Values are percent correct of the trained method, in brackets less the untrained one with the
+and GIN learn from the labels of the first half, all others from none. "families": eight kinds of
+random graphs, relative degree as feature; "digits": handwritten digits, their ink and its place;
+"communities": ego-graphs of nodes of a network of six communities, whose features are noise but
+for a shift by community; "density": random graphs of three densities with features that are
+noise. Values are percent correct of the trained method, in brackets less the untrained one with
+the
 standard error over episodes; a star marks less than two standard errors."""
 
 
