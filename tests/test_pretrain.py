@@ -166,6 +166,17 @@ def test_a_finished_run_goes_on_to_more_epochs_and_never_to_fewer(tmp_path):
         pretrain(domains(), SMALL, few, tmp_path, resume=True)
 
 
+def test_states_of_an_older_version_are_refused(tmp_path):
+    training = PretrainConfig(epochs=1, batch=16)
+    pretrain(domains(), SMALL, training, tmp_path)
+    place = checkpoint.states(tmp_path / "states")[-1] / checkpoint.STATE_JSON
+    facts = json.loads(place.read_text())
+    del facts["counts"]
+    place.write_text(json.dumps(facts))
+    with pytest.raises(ValueError, match="older artlas"):
+        pretrain(domains(), SMALL, training, tmp_path, resume=True)
+
+
 def test_the_optimiser_is_the_one_that_is_asked_for():
     plain, decayed, apart = (
         pretrain(domains(), SMALL, PretrainConfig(epochs=2, batch=16, **how))

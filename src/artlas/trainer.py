@@ -299,6 +299,11 @@ class _Run:
         if not found:
             return
         tensors, facts = checkpoint.read_state(found[-1])
+        if "counts" not in facts:
+            raise ValueError(
+                f"{found[-1]} was written by an older artlas, which kept other sums. Finish the run "
+                "with that one, or pass another folder."
+            )
         for key, wanted in self.settings.items():
             if not same_settings(key, facts.get(key), json.loads(json.dumps(wanted))):
                 raise ValueError(
