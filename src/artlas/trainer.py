@@ -301,7 +301,7 @@ class _Run:
         tensors, facts = checkpoint.read_state(found[-1])
         if "counts" not in facts:
             raise ValueError(
-                f"{found[-1]} was written by an older artlas, which kept other sums. Finish the run "
+                f"{found[-1]} was written by an older artlas, which kept other sums. Finish it "
                 "with that one, or pass another folder."
             )
         for key, wanted in self.settings.items():
