@@ -223,6 +223,7 @@ def test_ctrl_c_ends_a_long_call_between_two_pairs(threads, shape):
         + f"""
 import os, signal, threading, time
 from artlas import kernels
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored below a shell's background
 torch.set_num_threads({threads})
 one = graph(20_000, 6) if {shape == "one large"} else graph(500, 6)
 graphs = artlas.Graphs.from_edges([one] * ({1 if shape == "one large" else 40}))
