@@ -119,3 +119,11 @@ def test_tasks_are_what_they_say():
     means = np.bincount(graph_of, degree) / dense.graphs.sizes.numpy()
     found = [means[dense.labels == y].mean() for y in range(3)]
     assert found == pytest.approx([2, 4, 8], rel=0.05)
+
+
+def test_one_art_stands_among_the_methods_at_a_time():
+    z, plus = method_tables.ART.values()
+    ranks = method_tables._ranks({"a": [3.0, 1.0], z: [2.0, 2.0], plus: [1.0, 3.0]})
+    assert ranks == {"a": 1.5, z: 1.5, plus: 1.5}
+    assert method_tables._ranks({"a": [1.0], plus: [2.0]}) == {"a": 1.0, plus: 1.0}
+    assert method_tables._ranks({}) == {}

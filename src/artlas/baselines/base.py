@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import itertools
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,7 +142,8 @@ class Baseline(nn.Module):
     ) -> list[float]:  # fmt: skip
         """Learn from the graphs of all domains; the mean loss of every epoch.
 
-        ``out`` and ``resume`` are as in :func:`artlas.pretrain`.
+        ``out`` and ``resume`` are as in :func:`artlas.pretrain`. Under torchrun, what is contrasted
+        within a batch is contrasted within the share of a process.
         """
         training = PretrainConfig() if training is None else training
         out = None if out is None else Path(out)
@@ -242,8 +242,7 @@ class _Learning:
 
     def record(self, counts: list[float]) -> dict[str, float]:
         graphs, loss = counts
-        mean = loss / graphs
-        return {"loss": mean if math.isfinite(mean) else math.inf}
+        return {"loss": loss / graphs}
 
 
 def labels_of(graphs: Graphs | EgoGraphs) -> Tensor:

@@ -95,6 +95,8 @@ class MethodFolds:
                     "this, pass another folder of runs (--runs), or delete it to train anew."
                 )
             if kept["training"]["epochs"] == training.epochs:
+                if not (folder / COST).exists():  # killed between the model and its cost
+                    self._note_cost(folder, entry, training, 0)
                 return load(folder), checkpoint.read_json(folder / COST)
         model = entry.make(self.folds.level, sources, seed)
         before = reset_peak()

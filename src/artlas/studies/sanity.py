@@ -39,9 +39,9 @@ and GIN learn from the labels of the first half, all others from none. "families
 random graphs, relative degree as feature; "digits": handwritten digits, their ink and its place;
 "communities": ego-graphs of nodes of a network of six communities, whose features are noise but
 for a shift by community; "density": random graphs of three densities with features that are
-noise. Values are percent correct of the trained method, in brackets less the untrained one with
-the
-standard error over episodes; a star marks less than two standard errors."""
+noise. The ego-graphs of both halves are of one network, and overlap. Values are percent correct
+of the trained method, in brackets less the untrained one with the standard error over episodes; a
+star marks less than two standard errors."""
 
 
 def communities(seed: int = 0, size: int = 150, groups: int = 6) -> Dataset:
