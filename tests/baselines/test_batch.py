@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 from cases import from_dense, random_dense
-from torch_geometric.nn import GCNConv, GINConv
+from torch_geometric.nn import GATConv, GCNConv, GINConv
 
 from artlas.baselines.batch import Batch
-from artlas.baselines.layers import GCNLayer, GINLayer
+from artlas.baselines.layers import GATLayer, GCNLayer, GINLayer
 
 
 @pytest.fixture
@@ -49,6 +49,24 @@ def test_layers_are_those_of_pytorch_geometric(batch):
     inner = torch.nn.Linear(3, 5)
     gin, plain = GINLayer(inner, eps=0.3), GINConv(inner, eps=0.3)
     torch.testing.assert_close(gin(batch.x, batch), plain(batch.x, batch.edge_index))
+
+
+@pytest.mark.parametrize("size", [1.0, 1e4])  # of features: exp(1e4) is no number
+@pytest.mark.parametrize("heads", [1, 4])
+def test_attention_and_its_gradients_are_those_of_pytorch_geometric(batch, size, heads):
+    torch.manual_seed(0)
+    layer, plain = (kind(3, 5, heads).double() for kind in (GATLayer, GATConv))
+    torch.nn.init.normal_(layer.bias)
+    plain.load_state_dict(layer.state_dict())
+    x = (size * batch.x.double()).requires_grad_()
+    found, wanted = layer(x, batch), plain(x, batch.edge_index)
+    torch.testing.assert_close(found, wanted)
+    weight = torch.randn_like(found)
+    one = torch.autograd.grad((found * weight).sum(), [x, *layer.parameters()])
+    other = torch.autograd.grad((wanted * weight).sum(), [x, *plain.parameters()])
+    lost = 1e-14 * (1 + size**2)  # terms of the square of the size cancel
+    for a, b in zip(one, other, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=lost)
 
 
 def test_without_some_entries_or_nodes(batch):

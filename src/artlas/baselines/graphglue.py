@@ -40,12 +40,12 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, dropout
+from torch.nn.functional import cross_entropy
 
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig, Domains
 from artlas.baselines.batch import Batch
-from artlas.baselines.layers import GCNLayer, unit
+from artlas.baselines.layers import Dropout, GCNLayer, unit
 
 TINY = 1e-6
 SAME = 1e-5  # scores that differ less are one
@@ -97,6 +97,7 @@ class GraphGlue(Baseline):
         self.convolutions = nn.ModuleList(
             GCNLayer(config.hidden, config.hidden) for _ in range(config.layers)
         )
+        self.drop = Dropout(config.dropout)
         count = len(config.domains)
         self.register_buffer("prototypes", torch.zeros(count, config.hidden))
         self.register_buffer("metrics", torch.zeros(count, config.frame))
@@ -129,8 +130,7 @@ class GraphGlue(Baseline):
             v = torch.cat([block.transpose(1, 2) @ own for block, own in sums]) + u
             x, v = real * x + layer.bias, virtual * v + layer.bias
             if number < config.layers:
-                x = dropout(torch.relu(x), config.dropout, self.training)
-                v = dropout(torch.relu(v), config.dropout, self.training)
+                x, v = self.drop(torch.relu(x)), self.drop(torch.relu(v))
         z = batch.mean_pool(x)
         return x, z, orthogonal(v[blocks.place] - z[:, None])
 

@@ -11,15 +11,13 @@ where c, s are cosh, sinh or cos, sin.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding_bag
 
-from artlas.baselines.batch import Batch
+from artlas.baselines.batch import Batch, entry_products, weighted_sums
 
 TINY = 1e-6
 FAR = 6.0  # the longest tangent of the hyperboloid, where float32 still has three digits
@@ -93,39 +91,18 @@ class _Attention(torch.autograd.Function):
         ctx: Any, query: Tensor, key: Tensor, value: Tensor, row_ptr: Tensor, col: Tensor
     ) -> Tensor:
         ctx.save_for_backward(query, key, value, row_ptr, col)
-        return _sums(value, _products(query, key, row_ptr, col).exp(), row_ptr, col)
+        return weighted_sums(value, entry_products(query, key, row_ptr, col).exp(), row_ptr, col)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         query, key, value, *place = ctx.saved_tensors
         grad = grads[0].contiguous()
-        there, back = _products(query, key, *place).exp(), _products(key, query, *place).exp()
-        d_value = _sums(grad, back, *place)
-        d_query = _sums(key, there * _products(grad, value, *place), *place)
-        d_key = _sums(query, back * _products(value, grad, *place), *place)
+        there = entry_products(query, key, *place).exp()
+        back = entry_products(key, query, *place).exp()
+        d_value = weighted_sums(grad, back, *place)
+        d_query = weighted_sums(key, there * entry_products(grad, value, *place), *place)
+        d_key = weighted_sums(query, back * entry_products(value, grad, *place), *place)
         return d_query, d_key, d_value, None, None
-
-
-def _products(a: Tensor, b: Tensor, row_ptr: Tensor, col: Tensor) -> Tensor:
-    """a_i . b_j for every entry (i, j), [E]."""
-    if len(col) == 0:
-        return a.new_zeros(0)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
-        pattern = torch.sparse_csr_tensor(
-            row_ptr.to(col.dtype), col, a.new_zeros(len(col)), (len(a), len(a)),
-            check_invariants=False,
-        )  # fmt: skip
-        return torch.sparse.sampled_addmm(pattern, a, b.T.contiguous(), beta=0.0).values()
-
-
-def _sums(values: Tensor, weights: Tensor, row_ptr: Tensor, col: Tensor) -> Tensor:
-    if len(col) == 0:
-        return values.new_zeros(len(row_ptr) - 1, values.shape[1])
-    offsets = row_ptr[:-1].to(col.dtype)
-    return embedding_bag(
-        col, values.contiguous(), offsets, mode="sum", per_sample_weights=weights.contiguous()
-    )
 
 
 def _norm(values: Tensor) -> Tensor:

@@ -59,9 +59,9 @@ _PLAIN: dict[str, Any] = {"batch": (512, 256), "adamw": (True, True)}
 METHODS = {
     entry.name: entry
     for entry in (
-        _entry("gcn", "GCN", ("gnn", "Gcn"), **_PLAIN),
-        _entry("gat", "GAT", ("gnn", "Gat"), **_PLAIN),
-        _entry("gin", "GIN", ("gnn", "Gin"), **_PLAIN),
+        _entry("gcn", "GCN", ("gcn", "Gcn"), **_PLAIN),
+        _entry("gat", "GAT", ("gat", "Gat"), **_PLAIN),
+        _entry("gin", "GIN", ("gin", "Gin"), **_PLAIN),
         _entry("graphcl", "GraphCL", ("graphcl", "GraphCL"), adamw=(False, False), hidden=(64, 64)),
         _entry("graphmae", "GraphMAE", ("graphmae", "GraphMAE"), (5e-4, 5e-4)),
         _entry("graphacl", "GraphACL", ("graphacl", "GraphACL"), (1e-6, 5e-4)),

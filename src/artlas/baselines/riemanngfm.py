@@ -46,7 +46,7 @@ from torch.nn.functional import cross_entropy, pad
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig, Domains
 from artlas.baselines.batch import Batch
-from artlas.baselines.layers import cosine, unit
+from artlas.baselines.layers import Dropout, cosine, unit
 from artlas.baselines.manifolds import Manifold, attend
 from artlas.baselines.spectra import forest, spectra
 from artlas.graphs import Graphs
@@ -190,6 +190,6 @@ def _attention(width: int) -> nn.ModuleList:
 
 def _perceptron(width: int, out: int, config: RiemannConfig) -> nn.Sequential:
     return nn.Sequential(
-        nn.Linear(width, config.hidden), nn.ReLU(), nn.Dropout(config.dropout),
+        nn.Linear(width, config.hidden), nn.ReLU(), Dropout(config.dropout),
         nn.Linear(config.hidden, out),
     )  # fmt: skip

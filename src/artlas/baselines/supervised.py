@@ -1,4 +1,4 @@
-r"""GCN, GAT and GIN: conventional networks, trained by the labels of the source domains.
+r"""What GCN, GAT and GIN share: conventional networks, trained by the labels of the sources.
 
 The paper gives their sizes (three layers of 64, vectors of 192; 128 wide at node level) and their
 optimiser, but not what they learn from. Such networks have no objective but labels, so every source
@@ -20,12 +20,11 @@ from torch import Tensor, nn
 
 from artlas.baselines.base import Baseline
 from artlas.baselines.batch import Batch
-from artlas.baselines.layers import GATLayer, GCNLayer, GINLayer
 from artlas.entrance import fail
 
 
-class Conventional(Baseline):
-    """What the three share: layers, joint read-out, one classifier a domain."""
+class Supervised(Baseline):
+    """Layers, joint read-out, one classifier a domain."""
 
     pooling: ClassVar[Literal["mean", "sum"]] = "mean"
 
@@ -65,36 +64,3 @@ class Conventional(Baseline):
 
     def pool(self, batch: Batch, states: Tensor) -> Tensor:
         return batch.sum_pool(states) if self.pooling == "sum" else batch.mean_pool(states)
-
-
-class Gcn(Conventional):
-    """Kipf and Welling's convolutions."""
-
-    name = "gcn"
-
-    def layer(self, width: int) -> nn.Module:
-        return GCNLayer(width, self.config.hidden)
-
-
-class Gat(Conventional):
-    """Velickovic et al.'s attention, with four heads that share the width."""
-
-    name = "gat"
-
-    def layer(self, width: int) -> nn.Module:
-        heads = 4 if self.config.hidden % 4 == 0 else 1
-        return GATLayer(width, self.config.hidden // heads, heads=heads)
-
-
-class Gin(Conventional):
-    """Xu et al.'s sums, with batch normalisation in the perceptrons and learned eps."""
-
-    name = "gin"
-    pooling = "sum"
-
-    def layer(self, width: int) -> nn.Module:
-        hidden = self.config.hidden
-        inner = nn.Sequential(
-            nn.Linear(width, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, hidden)
-        )
-        return GINLayer(inner, train_eps=True)

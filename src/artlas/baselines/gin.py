@@ -1,0 +1,22 @@
+"""GIN: Xu et al.'s sums of neighbours; see :mod:`artlas.baselines.supervised`."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from artlas.baselines.layers import GINLayer
+from artlas.baselines.supervised import Supervised
+
+
+class Gin(Supervised):
+    """Batch normalisation in the perceptrons, learned eps, read out by sums as in its paper."""
+
+    name = "gin"
+    pooling = "sum"
+
+    def layer(self, width: int) -> nn.Module:
+        hidden = self.config.hidden
+        inner = nn.Sequential(
+            nn.Linear(width, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, hidden)
+        )
+        return GINLayer(inner, train_eps=True)
