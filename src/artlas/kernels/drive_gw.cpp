@@ -8,6 +8,8 @@
 namespace artlas {
 namespace {
 
+constexpr double WARM = 0.02;  // entropy of the first prices, of the mean range of a row's costs
+
 // Scratch of a thread, grown to its largest problem.
 class Solver {
  public:
@@ -30,6 +32,9 @@ class Solver {
       r.moved = step(size).second;
     }
     std::fill(price_.begin(), price_.end(), 0.0);
+    const double epsilon = WARM * spread();
+    if (o_.exact_steps > 0 && epsilon > 0)
+      ops_->prices(p_, gradient_.data(), epsilon, space_, next_.data());
     r.gap = NAN;
     do {
       for (r.moved = 1; r.exact_steps < o_.exact_steps && r.moved > o_.mass; ++r.exact_steps) {
@@ -55,7 +60,8 @@ class Solver {
     if (int64_t(members_.size()) < n * m) members_.resize(size_t(n * m));
     for (auto* part : {&price_, &excess_, &distance_, &open_, &path_, &scale_, &row_})
       part->resize(size_t(stride_));
-    count_.resize(size_t(stride_));
+    for (auto* part : {&count_, &known_}) part->resize(size_t(stride_));
+    for (auto* part : {&change_, &by_}) part->resize(size_t(m * stride_));
     relation_.assign(size_t(m * stride_), 0.0);
     const double* relation = b_.relations + problem.relation * m * m;
     for (int64_t a = 0; a < m; ++a)
@@ -69,8 +75,9 @@ class Solver {
           b_.mu + problem.first,
           relation_.data(),
           b_.nu + problem.relation * m};
-    space_ = {price_.data(), excess_.data(),    distance_.data(), open_.data(),   path_.data(),
-              scale_.data(), row_scale_.data(), count_.data(),    listed_.data(), members_.data()};
+    space_ = {price_.data(), excess_.data(), distance_.data(), open_.data(),      path_.data(),
+              scale_.data(), change_.data(), by_.data(),       row_scale_.data(), count_.data(),
+              known_.data(), listed_.data(), members_.data()};
     std::fill_n(x_.data(), size, 0.0);
     for (int64_t i = 0; i < n; ++i)
       std::copy_n(problem.coupling + i * m, m, &x_[size_t(i * stride_)]);
@@ -167,8 +174,8 @@ class Solver {
   GwView p_{};
   TransportSpace space_{};
   std::vector<double> x_, next_, gradient_, ahead_, relation_, row_scale_;
-  std::vector<double> price_, excess_, distance_, open_, path_, scale_, row_;
-  std::vector<int64_t> count_;
+  std::vector<double> price_, excess_, distance_, open_, path_, scale_, row_, change_, by_;
+  std::vector<int64_t> count_, known_;
   std::vector<uint8_t> listed_;
   std::vector<int32_t> members_, held_;
   std::vector<int64_t> start_;

@@ -18,6 +18,8 @@ ARTLAS_INLINE vd& eight(double* p) { return *reinterpret_cast<vd*>(p); }
 ARTLAS_INLINE const vd& eight(const double* p) { return *reinterpret_cast<const vd*>(p); }
 
 struct Relational {
+  static constexpr double FAR = 1e300;
+
   // out = -4 A X B, the gradient of the energy at X
   static void gradient(const GwView& p, const double* x, double* row, double* out) {
     for (int64_t i = 0; i < p.n; ++i) {
@@ -50,8 +52,8 @@ struct Relational {
   // over the roles. v: their prices, kept between calls; any prices are a valid start.
   static void transport(const GwView& p, const double* cost, const TransportSpace& s, double* x) {
     const double tiny = 1e-15;
-    for (int64_t b = 0; b < p.m; ++b) s.excess[b] = -p.nu[b], s.count[b] = 0;
-    for (int64_t b = p.m; b < p.stride; ++b) s.price[b] = -1e300;  // nobody takes what is no role
+    for (int64_t b = 0; b < p.m; ++b) s.excess[b] = -p.nu[b], s.count[b] = 0, s.known[b] = NONE;
+    for (int64_t b = p.m; b < p.stride; ++b) s.price[b] = -FAR;  // nobody takes what is no role
     for (int64_t i = 0; i < p.n * p.stride; ++i) x[i] = 0, s.listed[i] = 0;
     for (int64_t i = 0; i < p.n; ++i) {
       const double* row = cost + i * p.stride;
@@ -61,8 +63,12 @@ struct Relational {
       move(p, s, x, i, best, p.mu[i]);
       s.excess[best] += p.mu[i];
     }
+    double largest = 0;
+    for (int64_t i = 0; i < p.n * p.stride; ++i)
+      largest = std::fabs(cost[i]) > largest ? std::fabs(cost[i]) : largest;
+    const double hop = 1e-14 * largest;
     // what is left over in the end is rounding: too much here, and too little nowhere
-    for (bool moved = true; moved && shortest_paths(p, cost, s, x, tiny);) {
+    for (bool moved = true; moved && shortest_paths(p, cost, s, x, hop, tiny);) {
       moved = false;
       for (int64_t end = 0; end < p.m; ++end) moved |= fill_up(p, s, x, end, tiny);
     }
@@ -72,36 +78,22 @@ struct Relational {
   // the mirror step. Returns the iterations.
   static int64_t mirror(const GwView& p, const double* at, const double* gradient, double epsilon,
                         int64_t most, const TransportSpace& s, double* x) {
-    for (int64_t i = 0; i < p.n; ++i) {
-      const double *g = gradient + i * p.stride, *t = at + i * p.stride;
-      double least = g[0];
-      for (int64_t b = 1; b < p.m; ++b) least = g[b] < least ? g[b] : least;
-      double* to = x + i * p.stride;
-      for (int64_t b = 0; b < p.stride; ++b)
-        to[b] = b < p.m ? t[b] * std::exp((least - g[b]) / epsilon) : 0;
-    }
-    double *v = s.scale, *sum = s.distance;
-    for (int64_t b = 0; b < p.stride; ++b) v[b] = 1;
-    int64_t step = 0;
-    for (double error = 1; step < most && error > 1e-4; ++step) {
-      for (int64_t b = 0; b < p.stride; ++b) sum[b] = 0;
-      for (int64_t i = 0; i < p.n; ++i) {
-        const double* row = x + i * p.stride;
-        const double total = dot(row, v, p.stride);
-        const double u = total > 0 ? p.mu[i] / total : 0;
-        s.row_scale[i] = u;
-        for (int64_t b = 0; b < p.stride; ++b) sum[b] += u * row[b];
-      }
-      error = 0;
-      for (int64_t b = 0; b < p.m; ++b) {
-        error += std::fabs(sum[b] * v[b] - p.nu[b]);
-        v[b] = sum[b] > 0 ? p.nu[b] / sum[b] : 0;
-      }
-    }
+    kernel(p, at, gradient, epsilon, x);
+    const int64_t steps = scale(p, most, s, x);
     for (int64_t i = 0; i < p.n; ++i)
-      for (int64_t b = 0; b < p.stride; ++b) x[i * p.stride + b] *= s.row_scale[i] * v[b];
+      for (int64_t b = 0; b < p.stride; ++b) x[i * p.stride + b] *= s.row_scale[i] * s.scale[b];
     round(p, s, x);
-    return step;
+    return steps;
+  }
+
+  // Prices near the best ones, for the first transport: those of the problem with some entropy. x
+  // is overwritten.
+  static void prices(const GwView& p, const double* cost, double epsilon, const TransportSpace& s,
+                     double* x) {
+    kernel(p, nullptr, cost, epsilon, x);
+    scale(p, 50, s, x);
+    for (int64_t b = 0; b < p.m; ++b)
+      s.price[b] = s.scale[b] > 0 ? epsilon * std::log(s.scale[b]) : 0;
   }
 
   // rows and columns cut down to their measures, and what is then missing added as a product
@@ -154,6 +146,43 @@ struct Relational {
   }
 
  private:
+  // at exp(-cost / epsilon), every row up to a factor; without `at`, of ones
+  static void kernel(const GwView& p, const double* at, const double* cost, double epsilon,
+                     double* x) {
+    for (int64_t i = 0; i < p.n; ++i) {
+      const double* row = cost + i * p.stride;
+      double least = row[0];
+      for (int64_t b = 1; b < p.m; ++b) least = row[b] < least ? row[b] : least;
+      for (int64_t b = 0; b < p.stride; ++b) {
+        const int64_t e = i * p.stride + b;
+        x[e] = b < p.m ? (at ? at[e] : 1) * std::exp((least - row[b]) / epsilon) : 0;
+      }
+    }
+  }
+
+  // Factors of rows and columns by which x has both measures, by at most `most` iterations.
+  static int64_t scale(const GwView& p, int64_t most, const TransportSpace& s, const double* x) {
+    double *v = s.scale, *sum = s.distance;
+    for (int64_t b = 0; b < p.stride; ++b) v[b] = 1;
+    int64_t step = 0;
+    for (double error = 1; step < most && error > 1e-4; ++step) {
+      for (int64_t b = 0; b < p.stride; ++b) sum[b] = 0;
+      for (int64_t i = 0; i < p.n; ++i) {
+        const double* row = x + i * p.stride;
+        const double total = dot(row, v, p.stride);
+        const double u = total > 0 ? p.mu[i] / total : 0;
+        s.row_scale[i] = u;
+        for (int64_t b = 0; b < p.stride; ++b) sum[b] += u * row[b];
+      }
+      error = 0;
+      for (int64_t b = 0; b < p.m; ++b) {
+        error += std::fabs(sum[b] * v[b] - p.nu[b]);
+        v[b] = sum[b] > 0 ? p.nu[b] / sum[b] : 0;
+      }
+    }
+    return step;
+  }
+
   static bool near(const GwView& p, int64_t i, int64_t j) {
     for (int64_t e = p.row_ptr[i]; e < p.row_ptr[i + 1]; ++e)
       if (p.col[e] - p.first == j) return true;
@@ -168,13 +197,14 @@ struct Relational {
     s.members[b * p.n + s.count[b]++] = int32_t(i);
   }
 
+  static constexpr int64_t NONE = -1;
   struct Change {
     int64_t node, role;
   };
   // the node that changes to a role on the shortest path, and from which role
   static Change before(const GwView& p, const TransportSpace& s, int64_t role) {
-    const int64_t label = int64_t(s.path[role]);
-    return {label / p.m, label % p.m};
+    const int64_t from = int64_t(s.path[role]);
+    return {int64_t(s.by[from * p.stride + role]), from};
   }
 
   // the place of the smallest of so many values, a multiple of eight
@@ -211,6 +241,7 @@ struct Relational {
       const auto [node, role] = before(p, s, b);
       double& held = x[node * p.stride + role];
       held = held - amount < tiny ? 0 : held - amount;
+      if (held == 0) s.known[role] = NONE;
       move(p, s, x, node, b, amount);
       b = role;
     }
@@ -219,49 +250,68 @@ struct Relational {
     return true;
   }
 
+  // Of role a, the least cost at which a member changes to each of the others. Members that joined
+  // since are compared with what is known; all of them are when one has left.
+  static void learn(const GwView& p, const double* cost, const TransportSpace& s, const double* x,
+                    int64_t a) {
+    double *change = s.change + a * p.stride, *by = s.by + a * p.stride;
+    int32_t* member = s.members + a * p.n;
+    if (s.known[a] == NONE) {
+      int64_t left = 0;
+      for (int64_t k = 0; k < s.count[a]; ++k) {
+        const int64_t i = member[k];
+        if (x[i * p.stride + a] > 0)
+          member[left++] = int32_t(i);
+        else
+          s.listed[i * p.stride + a] = 0;
+      }
+      s.count[a] = left, s.known[a] = 0;
+      for (int64_t b = 0; b < p.stride; ++b) change[b] = FAR;
+    }
+    for (; s.known[a] < s.count[a]; ++s.known[a]) {
+      const int64_t i = member[s.known[a]];
+      const double* row = cost + i * p.stride;
+      const vd node = vd{} + double(i), here = vd{} + row[a];
+      for (int64_t b = 0; b < p.stride; b += 8) {
+        const vd other = eight(row + b) - here;
+        const vl better = other < eight(change + b);
+        eight(change + b) = better ? other : eight(change + b);
+        eight(by + b) = better ? node : eight(by + b);
+      }
+    }
+  }
+
   // From the roles that have too much to all others, over nodes that can change from one role to
   // another. Prices rise by the distance: lengths stay positive, and those on the paths are zero,
   // so that all of them can be used. False if no role has too much.
   static bool shortest_paths(const GwView& p, const double* cost, const TransportSpace& s,
-                             const double* x, double tiny) {
-    const double far = 1e300;
+                             const double* x, double hop, double tiny) {
     bool any = false;
     for (int64_t b = 0; b < p.stride; ++b) {
       const bool source = b < p.m && s.excess[b] > tiny;
       any |= source;
-      s.distance[b] = source ? 0 : far;
+      s.distance[b] = source ? 0 : FAR;
       s.path[b] = -1;
-      s.open[b] = b < p.m ? s.distance[b] : 2 * far;
+      s.open[b] = b < p.m ? s.distance[b] : 2 * FAR;
     }
     if (!any) return false;
     for (;;) {
       const int64_t a = least(s.open, p.stride);
       const double nearest = s.open[a];
-      if (nearest >= far) break;
-      s.open[a] = 2 * far;
-      int32_t* member = s.members + a * p.n;
-      for (int64_t k = 0; k < s.count[a];) {
-        const int64_t i = member[k];
-        if (x[i * p.stride + a] <= 0) {
-          s.listed[i * p.stride + a] = 0;
-          member[k] = member[--s.count[a]];
-          continue;
-        }
-        const double* row = cost + i * p.stride;
-        const double base = nearest - (row[a] - s.price[a]);
-        const double label = double(i * p.m + a);
-        for (int64_t b = 0; b < p.stride; b += 8) {
-          vd length = base + (eight(row + b) - eight(s.price + b));
-          length = length < nearest ? vd{} + nearest : length;
-          const vl better = (length < eight(s.distance + b)) & (eight(s.open + b) <= far);
-          eight(s.distance + b) = better ? length : eight(s.distance + b);
-          eight(s.open + b) = better ? length : eight(s.open + b);
-          eight(s.path + b) = better ? vd{} + label : eight(s.path + b);
-        }
-        ++k;
+      if (nearest >= FAR) break;
+      s.open[a] = 2 * FAR;
+      learn(p, cost, s, x, a);
+      const double *change = s.change + a * p.stride, base = nearest + s.price[a];
+      for (int64_t b = 0; b < p.stride; b += 8) {
+        vd length = base + (eight(change + b) - eight(s.price + b));
+        length = (length < nearest ? vd{} + nearest : length) + hop;
+        const vl better = (length < eight(s.distance + b)) & (eight(s.open + b) <= FAR);
+        eight(s.distance + b) = better ? length : eight(s.distance + b);
+        eight(s.open + b) = better ? length : eight(s.open + b);
+        eight(s.path + b) = better ? vd{} + double(a) : eight(s.path + b);
       }
     }
-    for (int64_t b = 0; b < p.m; ++b) s.price[b] += s.distance[b] < far ? s.distance[b] : 0;
+    for (int64_t b = 0; b < p.m; ++b) s.price[b] += s.distance[b] < FAR ? s.distance[b] : 0;
     return true;
   }
 };

@@ -57,7 +57,8 @@ const EncoderOps* encoder_ops() {
 
 const GwOps* gw_ops() {
   using R = Relational;
-  static constexpr GwOps ops = {R::gradient, R::dot, R::transport, R::mirror, R::round, R::trade};
+  static constexpr GwOps ops = {R::gradient, R::dot,   R::prices, R::transport,
+                                R::mirror,   R::round, R::trade};
   return &ops;
 }
 

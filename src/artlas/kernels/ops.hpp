@@ -135,15 +135,18 @@ struct GwView {
 
 struct TransportSpace {  // scratch of one problem; price is kept between its steps
   double *price, *excess, *distance, *open, *path, *scale;  // [stride]
-  double* row_scale;                                        // [n]
-  int64_t* count;                                           // [stride]
-  uint8_t* listed;                                          // [n, stride]
-  int32_t* members;                                         // [m, n]
+  double *change, *by;     // [m, stride]: the least cost of a node's change of role, and that node
+  double* row_scale;       // [n]
+  int64_t *count, *known;  // [stride]: members of a role, and how many of them `change` knows
+  uint8_t* listed;         // [n, stride]
+  int32_t* members;        // [m, n]
 };
 
 struct GwOps {
   void (*gradient)(const GwView&, const double* x, double* row, double* out);
   double (*dot)(const double* x, const double* y, int64_t count);
+  void (*prices)(const GwView&, const double* cost, double epsilon, const TransportSpace&,
+                 double* x);
   void (*transport)(const GwView&, const double* cost, const TransportSpace&, double* x);
   int64_t (*mirror)(const GwView&, const double* at, const double* gradient, double epsilon,
                     int64_t most, const TransportSpace&, double* x);
