@@ -54,6 +54,40 @@ def test_records_of_a_baseline(small, name):
     assert "1 of 100" in text
 
 
+@pytest.fixture
+def networks(monkeypatch, tmp_path):
+    """Two sources and a target without features, all made up, in the place of real networks."""
+
+    def load_egos(name, root, features, *rest, **more):
+        rng = np.random.default_rng(len(name))
+        y = np.arange(360) % 3
+        near = np.triu(rng.random((360, 360)) < np.where(y[:, None] == y, 0.04, 0.01), 1)
+        x = None if name == "ogbn-arxiv" else np.eye(3)[y] @ rng.normal(size=(3, 256))
+        network = artlas.Graphs.from_edges([(360, (near | near.T).nonzero())], x)
+        return artlas.ego_graphs(
+            network.with_labels(y), np.arange(360), artlas.PprConfig(most_nodes=20)
+        )
+
+    monkeypatch.setattr(folds, "sources_of", lambda level: ["Cora", "CiteSeer"])
+    for place in (datasets, methods.datasets):
+        monkeypatch.setattr(place, "load_egos", load_egos)
+    own = folds.Folds("node", None, tmp_path, PretrainConfig(epochs=1), artlas.ArtConfig())
+    return methods.MethodFolds(own, 1)
+
+
+@pytest.mark.parametrize("target", ["Cora", "ogbn-arxiv"])
+def test_records_of_nodes_have_both_read_outs(networks, target):
+    made = list(methods.transfer_method(networks, "graphmae", target, [1]))
+    trained = [r for r in made if not r["variant"].endswith("-untrained")]
+    assert [r["variant"] for r in trained] == ["pool", "centre"]
+    assert sum(r["chosen"] for r in trained) == 1
+    best = max(trained[0]["sources"], key=trained[0]["sources"].get)
+    assert [r["variant"] for r in trained if r["chosen"]] == [best]
+    structural = target == "ogbn-arxiv"  # it has no features here
+    assert made[0]["target"] == ("ogbn-arxiv-structural" if structural else "Cora")
+    assert "Both read-outs" in method_tables.report(made, "node")
+
+
 def test_the_target_is_not_among_the_sources(small, monkeypatch):
     assert set(small.domains("BZR")) == {"IMDB-BINARY", "PROTEINS"}
     small._loaded["PROTEINS"] = datasets.load("BZR", small.folds.root, "paper", verbose=False)

@@ -18,6 +18,7 @@ from artlas import checkpoint, datasets, fewshot
 from artlas.baselines.base import Baseline, ReadOut, load
 from artlas.baselines.registry import Entry, find
 from artlas.datasets import registry
+from artlas.datasets.features import project
 from artlas.graphs import Graphs
 from artlas.ppr import EgoGraphs
 from artlas.studies.embeddings import Target
@@ -148,6 +149,8 @@ def transfer_method(
             episodes = Episodes.draw(labels, count)
             place = Target(known, own.root, own.level, own.runs / "embeddings", episodes.members)
             data = place.data("paper")
+            if shown != known and isinstance(data, EgoGraphs):
+                data = _projected(data, trained.config.features)
             head = "linear" if count == "all" else HEAD[own.level]
             for model, kind in ((trained, ""), (untrained, "-untrained")):
                 began = time.perf_counter()
@@ -162,6 +165,13 @@ def transfer_method(
                         "sources": scores,
                         "cost": {**cost, "embed_ms": round(1000 * each, 3)},
                     }
+
+
+def _projected(egos: EgoGraphs, width: int) -> EgoGraphs:
+    """Structural features, which stand in for absent ones, are projected as all others are."""
+    assert egos.graph.x is not None
+    graph = egos.graph.with_features(project(egos.graph.x, width))
+    return dataclasses.replace(egos, graph=graph)
 
 
 def choose_read_out(
