@@ -157,6 +157,14 @@ def test_a_step_on_some_graphs(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_graphs_without_edges(name):
+    dots = Graphs.from_edges([(3, [[], []]), (1, [[], []])], np.ones((4, WIDTH)), np.array([0, 1]))
+    model = made(name, {"dots": dots})
+    assert torch.isfinite(model.embed(dots)).all()
+    assert np.isfinite(model.stepper(dots, training(name, 1))())
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_other_widths_are_refused(name):
     graphs = domains()["sparse"]
     wide = graphs.with_features(np.zeros((graphs.num_nodes, WIDTH + 1)))
