@@ -66,6 +66,8 @@ struct Relational {
     double largest = 0;
     for (int64_t i = 0; i < p.n * p.stride; ++i)
       largest = std::fabs(cost[i]) > largest ? std::fabs(cost[i]) : largest;
+    // Of paths that are as short but for rounding, the one with the fewest changes: with tied
+    // costs, others pass the same small mass to and fro a million times.
     const double hop = 1e-14 * largest;
     // what is left over in the end is rounding: too much here, and too little nowhere
     for (bool moved = true; moved && shortest_paths(p, cost, s, x, hop, tiny);) {
@@ -282,8 +284,9 @@ struct Relational {
   }
 
   // From the roles that have too much to all others, over nodes that can change from one role to
-  // another. Prices rise by the distance: lengths stay positive, and those on the paths are zero,
-  // so that all of them can be used. False if no role has too much.
+  // another. Prices rise by the distance: lengths stay positive, and those on the paths are zero
+  // (but for `hop`, which every change costs), so that all of them can be used. False if no role
+  // has too much.
   static bool shortest_paths(const GwView& p, const double* cost, const TransportSpace& s,
                              const double* x, double hop, double tiny) {
     bool any = false;
