@@ -6,11 +6,10 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from cases import from_dense, random_dense
+from cases import from_dense
 
 from artlas import Graphs, ego_graphs
-from artlas.baselines.batch import Batch
-from artlas.baselines.manifolds import Manifold, attend
+from artlas.baselines.manifolds import Manifold
 from artlas.baselines.riemanngfm import RiemannConfig, RiemannGFM, contrast
 from artlas.baselines.spectra import forest, spectra
 
@@ -52,28 +51,6 @@ def test_maps_are_those_of_the_manifold(space):
     distance = torch.acosh(cosine) if space.curvature < 0 else torch.acos(cosine)
     length = space.inner(u, u).sqrt() / 3
     torch.testing.assert_close(distance, length, atol=1e-5, rtol=1e-5)
-
-
-def test_attention_is_a_softmax_over_neighbours():
-    rng = np.random.default_rng(0)
-    dense = random_dense(12, 0.3, rng)
-    dense[5] = dense[:, 5] = 0
-    batch = Batch.of(from_dense([dense]))
-    torch.manual_seed(1)
-    query, key, value, grad = torch.randn(4, 12, 3)
-    inputs = [t.clone().requires_grad_() for t in (query, key, value)]
-    found = attend(*inputs, batch)
-    found.backward(grad)
-    again = [t.clone().requires_grad_() for t in (query, key, value)]
-    scores = again[0] @ again[1].T
-    scores = scores.masked_fill(torch.from_numpy(dense) == 0, -torch.inf)
-    expected = scores.softmax(1).nan_to_num(0) @ again[2]
-    torch.testing.assert_close(found, expected)
-    assert not found[5].any()
-    keep = torch.arange(12) != 5
-    (expected[keep] * grad[keep]).sum().backward()
-    for a, b in zip(inputs, again, strict=True):
-        torch.testing.assert_close(a.grad, b.grad.nan_to_num(0), atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -14,19 +14,6 @@ native = pytest.importorskip("artlas.kernels.native", reason="no compiled kernel
 _art = native._art
 
 
-def supported():
-    best = _art.isa()
-    return ["base", "avx2", "avx512"][: ["base", "avx2", "avx512"].index(best) + 1]
-
-
-@pytest.fixture(params=supported())
-def isa(request):
-    before = _art.isa()
-    _art.set_isa(request.param)
-    yield request.param
-    _art.set_isa(before)
-
-
 def compare(graphs, K, M, D, spread, steps, clamp=None, seed=0):
     """Largest error of energies, and largest relative errors of the three gradients."""
     nodes, roles, relations, scale = problem(graphs, K, M, D, spread, seed)

@@ -6,7 +6,6 @@ Shapes: N nodes, G graphs, E entries of the adjacency (both directions of every 
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -177,29 +176,6 @@ class _Spread(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> Any:
         members = torch.arange(len(grads[0]), dtype=torch.int32)
         return _bags(grads[0], ctx.saved, members), None, None
-
-
-def entry_products(a: Tensor, b: Tensor, row_ptr: Tensor, col: Tensor) -> Tensor:
-    """a_i . b_j for every entry (i, j), [E]."""
-    if len(col) == 0:
-        return a.new_zeros(0)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
-        pattern = torch.sparse_csr_tensor(
-            row_ptr.to(col.dtype), col, a.new_zeros(len(col)), (len(a), len(a)),
-            check_invariants=False,
-        )  # fmt: skip
-        return torch.sparse.sampled_addmm(pattern, a, b.T.contiguous(), beta=0.0).values()
-
-
-def weighted_sums(values: Tensor, weights: Tensor, row_ptr: Tensor, col: Tensor) -> Tensor:
-    """Sums over j of weights [E] of the entries (i, j) times values [N, c]."""
-    if len(col) == 0:
-        return values.new_zeros(len(row_ptr) - 1, values.shape[1])
-    offsets = row_ptr[:-1].to(col.dtype)
-    return embedding_bag(
-        col, values.contiguous(), offsets, mode="sum", per_sample_weights=weights.contiguous()
-    )
 
 
 def _bags(values: Tensor, pointer: Tensor, members: Tensor) -> Tensor:

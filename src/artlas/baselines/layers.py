@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import leaky_relu, leaky_relu_
 
-from artlas.baselines.batch import Batch, entry_products, weighted_sums
+from artlas.baselines.batch import Batch
+from artlas.kernels import additive_attention
 
 try:
     from torch_geometric.nn import GATConv, GCNConv, GINConv
@@ -18,9 +17,6 @@ except ImportError as error:
         "Baselines are built on PyTorch Geometric's layers, which are not installed. "
         "To fix this: pip install 'artlas[pyg]'"
     ) from error
-
-
-leaky_relu_backward = torch.ops.aten.leaky_relu_backward
 
 
 class GCNLayer(GCNConv):
@@ -38,66 +34,14 @@ class GINLayer(GINConv):
 
 
 class GATLayer(GATConv):
-    """PyTorch Geometric's GATConv, likewise; nothing but numbers is kept of an edge."""
+    """PyTorch Geometric's GATConv, likewise; nothing is kept of an edge."""
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        heads = self.lin(x).view(len(x), self.heads, self.out_channels)
-        sent = (heads * self.att_src).sum(2).T.contiguous()  # [H, N]
-        met = (heads * self.att_dst).sum(2).T.contiguous()
-        made = [
-            attend(heads[:, h], sent[h], met[h], batch, self.negative_slope)
-            for h in range(self.heads)
-        ]
-        return torch.cat(made, 1) + self.bias
-
-
-def attend(values: Tensor, sent: Tensor, met: Tensor, batch: Batch, slope: float) -> Tensor:
-    r"""Means over a node and its neighbours of values [N, c], by a GAT's weights.
-
-    These are softmaxes over j of :math:`LeakyReLU(sent_j + met_i)`, for sent and met [N].
-    """
-    with torch.no_grad():  # any shift will do; by the largest one, no weight overflows
-        near = sent.index_select(0, batch.col)
-        near = torch.segment_reduce(near, "max", offsets=batch.row_ptr, initial=-torch.inf)
-        shift = leaky_relu(torch.maximum(near, sent) + met, slope)
-    padded = torch.cat([values, values.new_ones(len(values), 1)], 1)
-    own = (leaky_relu(sent + met, slope) - shift).exp()[:, None]
-    sums = _GatSums.apply(padded, sent, met, shift, batch, slope) + own * padded
-    return sums[:, :-1] / sums[:, -1:]
-
-
-class _GatSums(torch.autograd.Function):
-    """Sums of neighbours' values by exp(LeakyReLU(sent_j + met_i) - shift_i).
-
-    Because the pattern is symmetric, the weights of the transposed matrix are those of the swapped
-    numbers.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, values: Tensor, sent: Tensor, met: Tensor, shift: Tensor, batch: Batch,
-        slope: float,
-    ) -> Tensor:  # fmt: skip
-        ctx.save_for_backward(values, sent, met, shift)
-        ctx.batch, ctx.slope = batch, slope
-        row, col = batch.row, batch.col  # index_select is five times faster than brackets
-        raw = sent.index_select(0, col).add_(met.index_select(0, row))
-        weights = leaky_relu_(raw, slope).sub_(shift.index_select(0, row)).exp_()
-        return weighted_sums(values, weights, batch.row_ptr, col)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        values, sent, met, shift = ctx.saved_tensors
-        batch, slope, grad = ctx.batch, ctx.slope, grads[0].contiguous()
+        values = self.lin(x)
+        heads = values.view(len(x), self.heads, self.out_channels)
+        sent, met = ((heads * weights).sum(2) for weights in (self.att_src, self.att_dst))
         place = batch.row_ptr, batch.col
-        raw = met.index_select(0, batch.col).add_(sent.index_select(0, batch.row))  # of (j, i)
-        back = leaky_relu(raw, slope).sub_(shift.index_select(0, batch.col)).exp_()
-        d_values = weighted_sums(grad, back, *place)
-        d_raw = entry_products(values, grad, *place).mul_(back)
-        d_raw = leaky_relu_backward(d_raw, raw, slope, False)
-        d_sent = torch.segment_reduce(d_raw, "sum", offsets=batch.row_ptr, initial=0.0)
-        d_met = torch.zeros_like(met).index_add_(0, batch.col, d_raw)
-        return d_values, d_sent, d_met, None, None, None
+        return additive_attention(values, sent, met, *place, self.negative_slope) + self.bias
 
 
 class BatchNorm(nn.BatchNorm1d):

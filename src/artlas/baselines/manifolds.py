@@ -1,4 +1,4 @@
-r"""The hyperboloid and the sphere of curvatures -1 and 1, and attention over edges.
+r"""The hyperboloid and the sphere of curvatures -1 and 1.
 
 Points are rows [N, w + 1], the first coordinate is time; the origin is (1, 0, ...). With the inner
 product of a manifold, :math:`\langle x, x \rangle = \kappa`:
@@ -12,12 +12,9 @@ where c, s are cosh, sinh or cos, sin.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
-
-from artlas.baselines.batch import Batch, entry_products, weighted_sums
 
 TINY = 1e-6
 FAR = 6.0  # the longest tangent of the hyperboloid, where float32 still has three digits
@@ -70,39 +67,6 @@ class Manifold:
         # 1 + <o, x> / curvature is 0 at the antipode alone
         share = tangent[:, :1] / (1 + x[:, :1]).clamp(min=TINY)
         return tangent[:, 1:] - share * x[:, 1:]
-
-
-def attend(query: Tensor, key: Tensor, value: Tensor, batch: Batch) -> Tensor:
-    """Means of neighbours' values [N, c] by weights exp(query . key); 0 for nodes without any."""
-    ones = value.new_ones(len(value), 1)
-    sums = _Attention.apply(query, key, torch.cat([value, ones], 1), batch.row_ptr, batch.col)
-    return sums[:, :-1] / sums[:, -1:].clamp(min=TINY)
-
-
-class _Attention(torch.autograd.Function):
-    """Weighted sums over neighbours, with nothing but numbers kept of an edge.
-
-    Entries are needed in both directions; because the pattern is symmetric, those of a transposed
-    matrix are products of the swapped factors.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, query: Tensor, key: Tensor, value: Tensor, row_ptr: Tensor, col: Tensor
-    ) -> Tensor:
-        ctx.save_for_backward(query, key, value, row_ptr, col)
-        return weighted_sums(value, entry_products(query, key, row_ptr, col).exp(), row_ptr, col)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        query, key, value, *place = ctx.saved_tensors
-        grad = grads[0].contiguous()
-        there = entry_products(query, key, *place).exp()
-        back = entry_products(key, query, *place).exp()
-        d_value = weighted_sums(grad, back, *place)
-        d_query = weighted_sums(key, there * entry_products(grad, value, *place), *place)
-        d_key = weighted_sums(query, back * entry_products(value, grad, *place), *place)
-        return d_query, d_key, d_value, None, None
 
 
 def _norm(values: Tensor) -> Tensor:

@@ -47,9 +47,10 @@ from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig, Domains
 from artlas.baselines.batch import Batch
 from artlas.baselines.layers import Dropout, cosine, unit
-from artlas.baselines.manifolds import Manifold, attend
+from artlas.baselines.manifolds import Manifold
 from artlas.baselines.spectra import forest, spectra
 from artlas.graphs import Graphs
+from artlas.kernels import product_attention
 from artlas.ppr import EgoGraphs
 
 HYPERBOLOID, SPHERE = Manifold(-1), Manifold(1)
@@ -102,10 +103,10 @@ class Layer(nn.Module):
         flat_h, flat_s = HYPERBOLOID.to_origin(h), SPHERE.to_origin(s)
         query, key, value = self.from_sphere
         sent = HYPERBOLOID.from_origin(value(flat_h))
-        h = HYPERBOLOID.onto(h + attend(unit(query(flat_s)), unit(key(flat_h)), sent, trees))
+        h = HYPERBOLOID.onto(h + _attend(query(flat_s), key(flat_h), sent, trees))
         query, key, value = self.from_tree
         sent, flat_h = SPHERE.from_origin(value(flat_s)), HYPERBOLOID.to_origin(h)
-        met = attend(unit(query(flat_h)), unit(key(flat_s)), sent, batch)
+        met = _attend(query(flat_h), key(flat_s), sent, batch)
         s = SPHERE.walk(s, SPHERE.tangent(s, met))
         return e + self.euclidean(torch.cat(_carried(e, h, s), 1)), h, s
 
@@ -176,6 +177,10 @@ def contrast(first: Tensor, second: Tensor, temperature: float) -> Tensor:
     similar = cosine(first, second) / temperature
     own = torch.arange(len(similar))
     return (cross_entropy(similar, own) + cross_entropy(similar.T, own)) / 2
+
+
+def _attend(query: Tensor, key: Tensor, value: Tensor, batch: Batch) -> Tensor:
+    return product_attention(unit(query), unit(key), value, batch.row_ptr, batch.col)
 
 
 def _carried(e: Tensor, h: Tensor, s: Tensor) -> list[Tensor]:

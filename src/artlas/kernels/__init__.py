@@ -16,7 +16,7 @@ from typing import Any, Unpack
 import torch
 from torch import Tensor
 
-from artlas.kernels import torch_twin
+from artlas.kernels import torch_attention, torch_twin
 from artlas.kernels.options import Mixing, Sinkhorn
 from artlas.kernels.structure import Structure
 
@@ -179,3 +179,26 @@ def blocks(x: Tensor, degree: Tensor, structure: Structure) -> Tensor:
 def neighbour_sum(h: Tensor, structure: Structure) -> Tensor:
     """A h, the sum of h [N, D] over neighbours; differentiable."""
     return _module(h).neighbour_sum(h, structure)
+
+
+def additive_attention(
+    values: Tensor, sent: Tensor, met: Tensor, row_ptr: Tensor, col: Tensor, slope: float
+) -> Tensor:
+    r"""Means over a node and its neighbours of values [N, H c], by the weights of H heads.
+
+    These are softmaxes over j of :math:`LeakyReLU(sent_j + met_i)`, for sent and met [N, H], on the
+    symmetric adjacency row_ptr int64 [N + 1], col int32 [E]; differentiable in the first three.
+    """
+    module = native_for(values) or torch_attention
+    return module.additive_attention(values, sent, met, row_ptr, col, slope)
+
+
+def product_attention(
+    query: Tensor, key: Tensor, value: Tensor, row_ptr: Tensor, col: Tensor
+) -> Tensor:
+    """Means of neighbours' values [N, c] by softmaxes of query . key [N, d]; 0 without neighbours.
+
+    The adjacency is given as for additive attention; differentiable in the first three.
+    """
+    module = native_for(value) or torch_attention
+    return module.product_attention(query, key, value, row_ptr, col)

@@ -74,6 +74,7 @@ const Table* select(const Table* (*base)(), [[maybe_unused]] const Table* (*avx2
 #endif
 const EncoderOps* select_encoder_ops() { return ARTLAS_SELECT(encoder_ops); }
 const GwOps* select_gw_ops() { return ARTLAS_SELECT(gw_ops); }
+const AttentionOps* select_attention_ops() { return ARTLAS_SELECT(attention_ops); }
 
 namespace {
 
@@ -136,6 +137,26 @@ EncoderGraph encoder_graph(const Ids& row_ptr, const Cols& col, const std::optio
           count ? count->data() : nullptr,
           nullptr,
           int64_t(row_ptr.shape(0)) - 1};
+}
+
+Pattern pattern(const Ids& row_ptr, const Cols& col, size_t nodes) {
+  check(row_ptr.shape(0) == nodes + 1, "structure and rows differ in length");
+  return {int64_t(nodes), row_ptr.data(), col.data()};
+}
+
+Additive additive(const In<2>& values, const In<2>& sent, const In<2>& met, float slope) {
+  const int64_t heads = int64_t(sent.shape(1));
+  check(sent.shape(0) == values.shape(0) && met.shape(0) == values.shape(0) &&
+            met.shape(1) == sent.shape(1) && heads > 0 && int64_t(values.shape(1)) % heads == 0,
+        "values must be [N, heads c], sent and met [N, heads]");
+  return {heads, int64_t(values.shape(1)) / heads, values.data(), sent.data(), met.data(), slope};
+}
+
+Product product(const In<2>& query, const In<2>& key, const In<2>& value) {
+  check(key.shape(0) == query.shape(0) && value.shape(0) == query.shape(0) &&
+            key.shape(1) == query.shape(1),
+        "queries and keys must be [N, d], values [N, c]");
+  return {int64_t(query.shape(1)), int64_t(value.shape(1)), query.data(), key.data(), value.data()};
 }
 
 // A member of a Quotient as an array that keeps it alive.
@@ -331,6 +352,36 @@ NB_MODULE(_art, m) {
                           int64_t(h.shape(1)), threads, out.data());
       },
       nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg());
+
+  m.def("additive", [](Ids row_ptr, Cols col, In<2> values, In<2> sent, In<2> met, float slope,
+                       int threads, Out<2> out, Out<2> log_sum) {
+    nb::gil_scoped_release release;
+    run_additive(pattern(row_ptr, col, values.shape(0)), additive(values, sent, met, slope),
+                 threads, out.data(), log_sum.data());
+  });
+  m.def("additive_backward",
+        [](Ids row_ptr, Cols col, In<2> values, In<2> sent, In<2> met, float slope, In<2> grad,
+           In<2> log_sum, In<2> along, int threads, Out<2> d_values, Out<2> d_sent, Out<2> d_met) {
+          nb::gil_scoped_release release;
+          run_additive_backward(pattern(row_ptr, col, values.shape(0)),
+                                additive(values, sent, met, slope),
+                                {grad.data(), log_sum.data(), along.data()}, threads,
+                                d_values.data(), d_sent.data(), d_met.data());
+        });
+  m.def("product", [](Ids row_ptr, Cols col, In<2> query, In<2> key, In<2> value, int threads,
+                      Out<2> out, Out<1> log_sum) {
+    nb::gil_scoped_release release;
+    run_product(pattern(row_ptr, col, query.shape(0)), product(query, key, value), threads,
+                out.data(), log_sum.data());
+  });
+  m.def("product_backward",
+        [](Ids row_ptr, Cols col, In<2> query, In<2> key, In<2> value, In<2> grad, In<1> log_sum,
+           In<1> along, int threads, Out<2> d_query, Out<2> d_key, Out<2> d_value) {
+          nb::gil_scoped_release release;
+          run_product_backward(pattern(row_ptr, col, query.shape(0)), product(query, key, value),
+                               {grad.data(), log_sum.data(), along.data()}, threads, d_query.data(),
+                               d_key.data(), d_value.data());
+        });
 
   m.def("blocks", [](In<2> x, In<2> summed, In<1> degree, int threads, Out<2> out) {
     nb::gil_scoped_release release;

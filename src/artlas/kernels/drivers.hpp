@@ -63,6 +63,12 @@ void run_neighbour_sum(const EncoderGraph&, const float* h, int64_t dim, int thr
 // [x | s | x s | deg x x - x s] of rows x and of the sums s over their neighbours, [nodes, 4 width]
 void run_blocks(const float* x, const float* summed, const float* degree, int64_t nodes,
                 int64_t width, int threads, float* out);
+void run_additive(const Pattern&, const Additive&, int threads, float* out, float* log_sum);
+void run_additive_backward(const Pattern&, const Additive&, const Received&, int threads,
+                           float* d_values, float* d_sent, float* d_met);
+void run_product(const Pattern&, const Product&, int threads, float* out, float* log_sum);
+void run_product_backward(const Pattern&, const Product&, const Received&, int threads,
+                          float* d_query, float* d_key, float* d_value);
 void run_averages(const AverageView&, int threads, float* out);
 Quotient run_quotient(const int64_t* node_ptr, const int64_t* row_ptr, const int32_t* col,
                       int64_t graphs, int rounds, int threads);

@@ -109,6 +109,68 @@ class _NeighbourSum(torch.autograd.Function):
         return _NeighbourSum.apply(grad, ctx.structure), None
 
 
+class _Additive(torch.autograd.Function):
+    """Means by a GAT's weights; nothing but the sums of softmaxes is kept for the gradient."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, values: Tensor, sent: Tensor, met: Tensor, row_ptr: Tensor, col: Tensor,
+        slope: float,
+    ) -> Tensor:  # fmt: skip
+        inputs = row_ptr, col, *_plain(values, sent, met)
+        out, log_sum = values.new_empty(values.shape), sent.new_empty(sent.shape)
+        _call(_art.additive, *inputs, slope, torch.get_num_threads(), out, log_sum)
+        ctx.save_for_backward(*inputs, out, log_sum)
+        ctx.slope = slope
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        *inputs, out, log_sum = ctx.saved_tensors
+        grad = grads[0].contiguous()
+        along = (grad * out).unflatten(1, (log_sum.shape[1], -1)).sum(2)
+        made = tuple(torch.empty_like(given) for given in inputs[2:])
+        received, threads = (grad, log_sum, along), torch.get_num_threads()
+        _call(_art.additive_backward, *inputs, ctx.slope, *received, threads, *made)
+        return *made, None, None, None
+
+
+class _Product(torch.autograd.Function):
+    """Means by softmaxes of products, likewise."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, row_ptr: Tensor, col: Tensor
+    ) -> Tensor:
+        inputs = row_ptr, col, *_plain(query, key, value)
+        out, log_sum = value.new_empty(value.shape), value.new_empty(len(value))
+        _call(_art.product, *inputs, torch.get_num_threads(), out, log_sum)
+        ctx.save_for_backward(*inputs, out, log_sum)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        *inputs, out, log_sum = ctx.saved_tensors
+        grad = grads[0].contiguous()
+        received = grad, log_sum, (grad * out).sum(1)
+        made = tuple(torch.empty_like(given) for given in inputs[2:])
+        threads = torch.get_num_threads()
+        _call(_art.product_backward, *inputs, *received, threads, *made)
+        return *made, None, None
+
+
+def additive_attention(
+    values: Tensor, sent: Tensor, met: Tensor, row_ptr: Tensor, col: Tensor, slope: float
+) -> Tensor:
+    return _Additive.apply(values, sent, met, row_ptr, col, slope)
+
+
+def product_attention(
+    query: Tensor, key: Tensor, value: Tensor, row_ptr: Tensor, col: Tensor
+) -> Tensor:
+    return _Product.apply(query, key, value, row_ptr, col)
+
+
 def energies(
     nodes: Tensor,
     roles: Tensor,

@@ -1,4 +1,5 @@
 // Compiled once per instruction set (see CMakeLists.txt): the tables the driver calls through.
+#include "attention.hpp"
 #include "backward.hpp"
 #include "encoder.hpp"
 #include "gw.hpp"
@@ -59,6 +60,13 @@ const GwOps* gw_ops() {
   using R = Relational;
   static constexpr GwOps ops = {R::gradient, R::dot,   R::prices, R::transport,
                                 R::mirror,   R::round, R::trade};
+  return &ops;
+}
+
+const AttentionOps* attention_ops() {
+  using A = Attention;
+  static constexpr AttentionOps ops = {A::additive, A::additive_backward, A::product,
+                                       A::product_backward};
   return &ops;
 }
 

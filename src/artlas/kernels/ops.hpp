@@ -123,6 +123,41 @@ struct EncoderOps {
                         float* out);
 };
 
+struct Pattern {  // a symmetric adjacency
+  int64_t nodes;
+  const int64_t* row_ptr;
+  const int32_t* col;
+};
+
+// Weights of j at i are softmaxes over neighbours of i, and i, of LeakyReLU(sent_j + met_i).
+struct Additive {
+  int64_t heads, width;
+  const float *values, *sent, *met;  // [N, heads, width], [N, heads]
+  float slope;
+};
+
+// Weights of j at i are softmaxes over neighbours of i of query_i . key_j.
+struct Product {
+  int64_t depth, width;
+  const float *query, *key, *value;  // [N, depth], [N, width]
+};
+
+struct Received {                       // what a backward pass has beside the inputs
+  const float *grad, *log_sum, *along;  // of the result; log of softmaxes' sums; grad . result
+};
+
+// Rows r0..r1; space: 2 heads (degree + 1) + 2 registers of the largest row
+struct AttentionOps {
+  void (*additive)(const Pattern&, const Additive&, int64_t r0, int64_t r1, float* space,
+                   float* out, float* log_sum);
+  void (*additive_backward)(const Pattern&, const Additive&, const Received&, int64_t r0,
+                            int64_t r1, float* space, float* d_values, float* d_sent, float* d_met);
+  void (*product)(const Pattern&, const Product&, int64_t r0, int64_t r1, float* space, float* out,
+                  float* log_sum);
+  void (*product_backward)(const Pattern&, const Product&, const Received&, int64_t r0, int64_t r1,
+                           float* space, float* d_query, float* d_key, float* d_value);
+};
+
 // A graph, a dense relation, and the measures of both, in double precision.
 struct GwView {
   int64_t n, m, stride, first;  // stride: of rows over roles, at least m
@@ -161,6 +196,7 @@ struct GwOps {
   const Ops* ops(int64_t padded_roles); \
   const EncoderOps* encoder_ops();      \
   const GwOps* gw_ops();                \
+  const AttentionOps* attention_ops();  \
   }
 ARTLAS_DECLARE_TABLES(isa_base)
 ARTLAS_DECLARE_TABLES(isa_avx2)
