@@ -99,6 +99,16 @@ def test_a_graph_has_the_same_vector_alone_and_among_others(trained):
     torch.testing.assert_close(together, alone, atol=1e-5 * float(together.abs().max()), rtol=1e-4)
 
 
+def test_reading_tells_how_far_it_is(monkeypatch):
+    monkeypatch.setattr("artlas.baselines.base.PART", 50)  # nodes
+    graphs, told = domains(3)["sparse"], []
+    made("gcn").read(graphs, ("pool",), lambda *done: told.append(done))
+    assert len(told) > 2
+    assert [count for _, count in told] == [len(graphs)] * len(told)
+    assert told == sorted(set(told))
+    assert told[-1][0] == len(graphs)
+
+
 def test_labels_are_not_seen_when_graphs_are_embedded(trained):
     model, _ = trained
     graphs = domains(4)["sparse"]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
+from rich.console import Console
 from tiny_datasets import TINY, write_raw
 from typer.testing import CliRunner
 
 import artlas
 from artlas.cli import app
+from artlas.cli.pretrain import TrainingBar
 from artlas.datasets import REGISTRY
+from artlas.trainer import Progress
 
 
 def run(*arguments):
@@ -41,3 +46,28 @@ def test_what_cannot_be_trained_is_said(tiny):
     assert "there is no dataset 'Nope'" in done.output
     done = run("pretrain", "--sources", "TINY", "--out", tiny / "m", "--preset", "best")
     assert done.exit_code == 2
+
+
+def test_the_bar_tells_training_from_reading_out(monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    seen = io.StringIO()
+    with TrainingBar(Console(file=seen, force_terminal=True, width=100)) as bar:
+        shown = []
+        for move in (
+            lambda: None,
+            lambda: bar.train(Progress(3, 10, 1, 0.25)),
+            lambda: bar.train(Progress(10, 10, 2, 0.125)),
+            lambda: bar.read(4, 10),
+            lambda: bar.read(2, 50),
+        ):
+            move()
+            (task,) = bar.tasks
+            shown.append((task.description, task.completed, task.total))
+    assert shown == [
+        ("making ready", 0, None),
+        ("epoch 1, loss 0.2500", 3, 10),
+        ("epoch 2, loss 0.1250", 10, 10),
+        ("vectors", 4, 10),
+        ("vectors", 2, 50),
+    ]
+    assert "graphs/s" in seen.getvalue()

@@ -113,8 +113,11 @@ class Baseline(nn.Module):
         return self.read(graphs, (read_out,))[read_out]
 
     @torch.no_grad()
-    def read(self, graphs: Any, ways: Sequence[ReadOut]) -> dict[ReadOut, Tensor]:
-        """The same in several ways at once."""
+    def read(
+        self, graphs: Any, ways: Sequence[ReadOut],
+        report: Callable[[int, int], None] | None = None,
+    ) -> dict[ReadOut, Tensor]:  # fmt: skip
+        """The same in several ways at once; report is told how many graphs are done, and of all."""
         if not set(ways) <= set(get_args(ReadOut)):
             raise ValueError(f"read_out is pool or centre, got {', '.join(ways)}.")
         data = graphs if isinstance(graphs, EgoGraphs) else as_graphs(graphs)
@@ -127,11 +130,15 @@ class Baseline(nn.Module):
         before = self.training
         self.eval()
         try:
+            done = 0
             for part in data.batches(PART):
                 batch = Batch.of(part)
                 states = self.states(batch)
                 for way in ways:
                     made[way].append(readers[way](batch, states))
+                done += batch.num_graphs
+                if report is not None:
+                    report(done, len(data))
         finally:
             self.train(before)
         return {way: torch.cat(parts) for way, parts in made.items()}

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from artlas import datasets, distributed
@@ -48,13 +48,8 @@ def pretrain(
             epochs=epochs, batch=batch, rate=rate, seed=seed, plateau=plateau, patience=patience
         )
         loaded = load_sources(sources.split(","), root, centres, verbose=first)
-        with progress_bar(console) as bar:
-            task = bar.add_task("train", total=None, loss="-", rate="-", epoch="-")
-
-            def report(at: Progress) -> None:
-                bar.show(task, at)
-
-            train(loaded, presets[preset], training, out, resume, report)
+        with TrainingBar(console) as bar:
+            train(loaded, presets[preset], training, out, resume, bar.train)
     except KeyboardInterrupt:
         console.print(f"Stopped by Ctrl-C; what was learnt is kept in {out}: go on with --resume.")
         raise typer.Exit(130) from None
@@ -79,22 +74,27 @@ def load_sources(
 
 
 class TrainingBar(Bar):
-    """A bar with the epoch, the loss, the rate and the time left."""
+    """A bar for a run: what it does, how fast, and the time left."""
 
-    def show(self, task: TaskID, at: Progress) -> None:
-        """Move to where training is."""
-        speed = self.tasks[task].speed
-        self.update(
-            task, completed=at.step, total=at.steps, loss=f"{at.loss:.4f}", epoch=f"{at.epoch}",
-            rate="-" if speed is None else f"{speed:.1f}",
+    def __init__(self, console: Console) -> None:
+        super().__init__(
+            TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"), TimeRemainingColumn(), console=console,
+            transient=True, disable=console.quiet or not console.is_terminal,
         )  # fmt: skip
+        self._only = self.add_task("making ready", total=None, rate="")
 
+    def train(self, at: Progress) -> None:
+        """Move to where training is."""
+        self._move(at.step, at.steps, f"epoch {at.epoch}, loss {at.loss:.4f}", "steps")
 
-def progress_bar(console: Console) -> TrainingBar:
-    """The bar of a training run."""
-    return TrainingBar(
-        TextColumn("epoch {task.fields[epoch]}, loss {task.fields[loss]}"), BarColumn(20),
-        MofNCompleteColumn(), TextColumn("{task.fields[rate]} steps/s, left"),
-        TimeRemainingColumn(), console=console, transient=True,
-        disable=console.quiet or not console.is_terminal,
-    )  # fmt: skip
+    def read(self, done: int, count: int) -> None:
+        """Move to where a trained model's vectors are."""
+        self._move(done, count, "vectors", "graphs")
+
+    def _move(self, done: int, count: int, what: str, unit: str) -> None:
+        task = self.tasks[self._only]
+        if done < task.completed or count != task.total:  # something else has begun
+            self.reset(self._only, total=count, description=what, rate="")
+        speed = "-" if task.speed is None else f"{task.speed:.1f}"
+        self.update(self._only, completed=done, description=what, rate=f"{speed} {unit}/s, left")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from artlas.baselines.registry import METHODS, find
-from artlas.cli.pretrain import progress_bar
+from artlas.cli.pretrain import TrainingBar
 from artlas.config import ArtConfig
 from artlas.entrance import GraphError
 from artlas.studies import method_tables, tables
@@ -118,15 +117,12 @@ def _transfer(
     counts, failed = _shots(shots), 0
     for method, name in itertools.product(methods, names):
         try:
-            with progress_bar(console) as bar:
-                task = bar.add_task("train", total=None, loss="-", rate="-", epoch="-")
-                report = partial(bar.show, task)
+            with TrainingBar(console) as bar:
+                wanted = name, numbers(seeds), counts
                 if method == "art":
-                    made = list(transfer(folds, name, numbers(seeds), counts, report, wl, only))
+                    made = list(transfer(folds, *wanted, bar.train, wl, only))
                 else:
-                    made = list(
-                        transfer_method(baselines, method, name, numbers(seeds), counts, report)
-                    )
+                    made = list(transfer_method(baselines, method, *wanted, bar.train, bar.read))
             merge(out, made)
             best = max(made, key=lambda record: record["mean"])
             console.print(

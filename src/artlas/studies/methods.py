@@ -128,11 +128,13 @@ class MethodFolds:
 def transfer_method(
     folds: MethodFolds, name: str, target: str, seeds: Sequence[int], shots: Sequence[Shots] = (5,),
     report: Callable[[Progress], None] | None = None,
+    reading: Callable[[int, int], None] | None = None,
 ) -> Iterable[Record]:  # fmt: skip
     """Records of a baseline on one target: trained and untrained, by every way to read it out.
 
     Of ego-graphs that have two, the one with the better average over the source domains is marked
-    as chosen: the target has no part in it.
+    as chosen: the target has no part in it. ``reading`` is told how many graphs have their vectors,
+    and of how many.
     """
     entry, own = find(name), folds.folds
     own.sources(target)  # refuses a dataset of the other level before anything is read
@@ -144,7 +146,7 @@ def transfer_method(
     for seed in seeds:
         trained, cost = folds.model(entry, known, seed, report)
         untrained = folds.untrained(entry, known, seed)
-        chosen, scores = choose_read_out(folds, trained, known)
+        chosen, scores = choose_read_out(folds, trained, known, reading)
         for count in shots:
             episodes = Episodes.draw(labels, count)
             place = Target(known, own.root, own.level, own.runs / "embeddings", episodes.members)
@@ -154,7 +156,7 @@ def transfer_method(
             head = "linear" if count == "all" else HEAD[own.level]
             for model, kind in ((trained, ""), (untrained, "-untrained")):
                 began = time.perf_counter()
-                values = model.read(data, READ_OUTS[own.level])
+                values = model.read(data, READ_OUTS[own.level], reading)
                 each = (time.perf_counter() - began) / len(episodes.members)
                 for way, z in values.items():
                     found = fewshot.evaluate(z.numpy(), episodes.labels, episodes.drawn, head)
@@ -175,7 +177,10 @@ def _projected(egos: EgoGraphs, width: int) -> EgoGraphs:
 
 
 def choose_read_out(
-    folds: MethodFolds, model: Baseline, target: str
+    folds: MethodFolds,
+    model: Baseline,
+    target: str,
+    reading: Callable[[int, int], None] | None = None,
 ) -> tuple[ReadOut, dict[str, float]]:
     """The read-out with the better average over the sources of a fold, and the averages."""
     level = folds.folds.level
@@ -192,7 +197,7 @@ def choose_read_out(
             for e in drawn
         ]
         part = graphs.select(used) if isinstance(graphs, EgoGraphs) else graphs[used]
-        for way, z in model.read(part, ways).items():
+        for way, z in model.read(part, ways, reading).items():
             found = fewshot.evaluate(z.numpy(), labels[used], local, HEAD[level])
             totals[way] += 100 * found.mean / len(folds.folds.sources(target))
     best = max(ways, key=lambda way: totals[way])
