@@ -1,4 +1,4 @@
-"""RiemannGFM: geometry against definitions, attention against a dense one, invariant structure."""
+"""RiemannGFM: geometry against definitions, invariant structure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from cases import from_dense
 
 from artlas import Graphs, ego_graphs
-from artlas.baselines.manifolds import Manifold
+from artlas.baselines.manifolds import Manifold, Vector
 from artlas.baselines.riemanngfm import RiemannConfig, RiemannGFM, contrast
 from artlas.baselines.spectra import forest, spectra
 
@@ -41,16 +41,28 @@ def test_maps_are_those_of_the_manifold(space):
     assert torch.allclose(space.inner(x, x), torch.tensor(float(space.curvature)).double())
     near = tangent.norm(dim=1) < np.pi  # where the sphere does not come round
     torch.testing.assert_close(space.to_origin(x)[near], tangent[near], atol=1e-6, rtol=1e-6)
-    u = space.tangent(x, torch.randn(20, 5, dtype=torch.float64))
+    u = space.tangent(x, Vector(*torch.randn(20, 5, dtype=torch.float64).split([1, 4], 1)))
     assert space.inner(x, u).abs().max() < 1e-9
-    carried = space.transport(x, u)
-    torch.testing.assert_close(carried.square().sum(1), space.inner(u, u)[:, 0])
-    y = space.walk(x, u / 3)
+    y = space.walk(x, Vector(u.time / 3, u.rest / 3))
     assert torch.allclose(space.inner(y, y), torch.tensor(float(space.curvature)).double())
     cosine = space.inner(x, y) * space.curvature
     distance = torch.acosh(cosine) if space.curvature < 0 else torch.acos(cosine)
     length = space.inner(u, u).sqrt() / 3
     torch.testing.assert_close(distance, length, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("space", SPACES, ids=["hyperboloid", "sphere"])
+def test_what_is_carried_is_the_transport_of_the_projection(space):
+    torch.manual_seed(1)
+    x = space.from_origin(torch.randn(20, 4, dtype=torch.float64))
+    values = torch.randn(20, 4, dtype=torch.float64)
+    u = space.tangent(x, Vector(torch.zeros(20, 1, dtype=torch.float64), values))
+    origin_u, origin_x = space.curvature * u.time, space.curvature * x.time  # <o, u>, <o, x>
+    share = origin_u / (space.curvature + origin_x)
+    assert (u.time - share * (x.time + 1)).abs().max() < 1e-9  # a tangent at the origin
+    found = space.carried(x, values)
+    torch.testing.assert_close(found, u.rest - share * x.rest)
+    torch.testing.assert_close(found.square().sum(1), space.inner(u, u)[:, 0])
 
 
 @pytest.mark.parametrize("family", FAMILIES)

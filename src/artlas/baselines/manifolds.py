@@ -1,7 +1,8 @@
 r"""The hyperboloid and the sphere of curvatures -1 and 1.
 
-Points are rows [N, w + 1], the first coordinate is time; the origin is (1, 0, ...). With the inner
-product of a manifold, :math:`\langle x, x \rangle = \kappa`:
+A point or vector is a pair of its time [N, 1] and the other coordinates [N, w]: joining and parting
+them would cost more than all else. The origin is (1, 0). With the inner product of a manifold,
+:math:`\langle x, x \rangle = \kappa`:
 
 .. math:: \exp_x u = c(\|u\|)\, x + s(\|u\|)\, u / \|u\|, \quad
     PT_{x \to o} u = u - \frac{\langle o, u \rangle}{\kappa + \langle o, x \rangle} (x + o)
@@ -12,12 +13,19 @@ where c, s are cosh, sinh or cos, sin.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-import torch
-from torch import Tensor
+from torch import Tensor, atan2
 
 TINY = 1e-6
 FAR = 6.0  # the longest tangent of the hyperboloid, where float32 still has three digits
+
+
+class Vector(NamedTuple):
+    """Coordinates in the ambient space."""
+
+    time: Tensor  # [N, 1]
+    rest: Tensor  # [N, w]
 
 
 @dataclass(frozen=True)
@@ -26,48 +34,59 @@ class Manifold:
 
     curvature: int
 
-    def inner(self, x: Tensor, y: Tensor) -> Tensor:
-        """Inner products of rows, [N, 1]."""
-        rest = (x[:, 1:] * y[:, 1:]).sum(1, keepdim=True)
-        return rest + self.curvature * x[:, :1] * y[:, :1]
+    def inner(self, x: Vector, y: Vector) -> Tensor:
+        """Inner products, [N, 1]."""
+        return _dot(x.rest, y.rest) + self.curvature * x.time * y.time
 
-    def from_origin(self, tangent: Tensor) -> Tensor:
+    def from_origin(self, tangent: Tensor) -> Vector:
         """exp at the origin of tangents [N, w]."""
         norm = _norm(tangent)
         if self.curvature < 0:
             short = norm.clamp(max=FAR)
-            return torch.cat([short.cosh(), short.sinh() / norm * tangent], 1)
-        return torch.cat([norm.cos(), norm.sin() / norm * tangent], 1)
+            return Vector(short.cosh(), short.sinh() / norm * tangent)
+        return Vector(norm.cos(), norm.sin() / norm * tangent)
 
-    def to_origin(self, x: Tensor) -> Tensor:
+    def to_origin(self, x: Vector) -> Tensor:
         """log at the origin, [N, w]."""
-        rest = x[:, 1:]
-        norm = _norm(rest)
-        angle = norm.asinh() if self.curvature < 0 else torch.atan2(norm, x[:, :1])
-        return angle / norm * rest
+        norm = _norm(x.rest)
+        angle = norm.asinh() if self.curvature < 0 else atan2(norm, x.time)
+        return angle / norm * x.rest
 
-    def walk(self, x: Tensor, tangent: Tensor) -> Tensor:
-        """exp at x of tangents there [N, w + 1]."""
+    def walk(self, x: Vector, tangent: Vector) -> Vector:
+        """exp at x of tangents there."""
         norm = (self.inner(tangent, tangent).clamp(min=0) + TINY**2).sqrt()
-        if self.curvature < 0:
-            return self.onto(norm.cosh() * x + norm.sinh() / norm * tangent)
-        return self.onto(norm.cos() * x + norm.sin() / norm * tangent)
+        c, s = (norm.cosh(), norm.sinh()) if self.curvature < 0 else (norm.cos(), norm.sin())
+        return self.onto(_sum(c, x, s / norm, tangent))
 
-    def onto(self, values: Tensor) -> Tensor:
+    def onto(self, values: Vector) -> Vector:
         """Scaled onto the manifold: the mean of points, if these are their sums."""
         square = self.curvature * self.inner(values, values)
-        return values / (square.clamp(min=0) + TINY**2).sqrt()
+        scale = (square.clamp(min=0) + TINY**2).rsqrt()
+        return Vector(values.time * scale, values.rest * scale)
 
-    def tangent(self, x: Tensor, values: Tensor) -> Tensor:
-        """The part of ambient vectors that is tangent at x, [N, w + 1]."""
-        return values - self.curvature * self.inner(x, values) * x
+    def tangent(self, x: Vector, values: Vector) -> Vector:
+        """The part of ambient vectors that is tangent at x."""
+        share = self.curvature * self.inner(x, values)
+        return Vector(values.time - share * x.time, values.rest - share * x.rest)
 
-    def transport(self, x: Tensor, tangent: Tensor) -> Tensor:
-        """Tangents at x carried to the origin, [N, w]."""
-        # 1 + <o, x> / curvature is 0 at the antipode alone
-        share = tangent[:, :1] / (1 + x[:, :1]).clamp(min=TINY)
-        return tangent[:, 1:] - share * x[:, 1:]
+    def carried(self, x: Vector, values: Tensor) -> Tensor:
+        r"""Ambient (0, values), values [N, w], made tangent at x and carried to the origin, [N, w].
+
+        Of the tangent (-a x_0, v - a x) with :math:`a = \kappa \langle x, v \rangle`, the transport
+        makes :math:`v - a x / (1 + x_0)`.
+        """
+        # 1 + x_0 is 0 at the antipode alone
+        share = self.curvature * _dot(x.rest, values) / (1 + x.time).clamp(min=TINY)
+        return values - share * x.rest
+
+
+def _dot(x: Tensor, y: Tensor) -> Tensor:
+    return (x * y).sum(1, keepdim=True)
 
 
 def _norm(values: Tensor) -> Tensor:
     return (values.square().sum(1, keepdim=True) + TINY**2).sqrt()
+
+
+def _sum(a: Tensor, x: Vector, b: Tensor, y: Vector) -> Vector:
+    return Vector(a * x.time + b * y.time, a * x.rest + b * y.rest)

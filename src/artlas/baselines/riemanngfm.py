@@ -41,13 +41,12 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, pad
 
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig, Domains
 from artlas.baselines.batch import Batch
 from artlas.baselines.layers import Dropout, cosine, unit
-from artlas.baselines.manifolds import Manifold
+from artlas.baselines.manifolds import Manifold, Vector
 from artlas.baselines.spectra import forest, spectra
 from artlas.graphs import Graphs
 from artlas.kernels import product_attention
@@ -98,17 +97,19 @@ class Layer(nn.Module):
         self.euclidean = _perceptron(2 * width, width, config)
 
     def forward(
-        self, e: Tensor, h: Tensor, s: Tensor, batch: Batch, trees: Batch
-    ) -> tuple[Tensor, Tensor, Tensor]:
+        self, e: Tensor, h: Vector, s: Vector, batch: Batch, trees: Batch
+    ) -> tuple[Tensor, Vector, Vector]:
         flat_h, flat_s = HYPERBOLOID.to_origin(h), SPHERE.to_origin(s)
         query, key, value = self.from_sphere
         sent = HYPERBOLOID.from_origin(value(flat_h))
-        h = HYPERBOLOID.onto(h + _attend(query(flat_s), key(flat_h), sent, trees))
+        met = _attend(query(flat_s), key(flat_h), sent, trees)
+        h = HYPERBOLOID.onto(Vector(h.time + met.time, h.rest + met.rest))
         query, key, value = self.from_tree
         sent, flat_h = SPHERE.from_origin(value(flat_s)), HYPERBOLOID.to_origin(h)
         met = _attend(query(flat_h), key(flat_s), sent, batch)
         s = SPHERE.walk(s, SPHERE.tangent(s, met))
-        return e + self.euclidean(torch.cat(_carried(e, h, s), 1)), h, s
+        carried = [HYPERBOLOID.carried(h, e), SPHERE.carried(s, e)]
+        return e + self.euclidean(torch.cat(carried, 1)), h, s
 
 
 class RiemannGFM(Baseline):
@@ -139,15 +140,12 @@ class RiemannGFM(Baseline):
         trees = forest(graphs, self.config.root == "centre")
         return trees.with_features(spectra(graphs, self.config.width))
 
-    def _tokens(self, batch: Batch, structure: Graphs) -> tuple[Tensor, Tensor, Tensor]:
-        """e [N, w], h and s [N, w + 1] after all layers."""
+    def _tokens(self, batch: Batch, structure: Graphs) -> tuple[Tensor, Vector, Vector]:
+        """e [N, w], h and s after all layers."""
         trees = Batch.of(structure)
         h, s = (
-            space.onto(points + batch.neighbour_sums(points))
-            for space, points in (
-                (space, space.from_origin(start(trees.x)))
-                for space, start in zip((HYPERBOLOID, SPHERE), self.starts, strict=True)
-            )
+            _near_mean(space, space.from_origin(start(trees.x)), batch)
+            for space, start in zip((HYPERBOLOID, SPHERE), self.starts, strict=True)
         )
         e = self.euclidean(trees.x)
         for layer in self.layers:
@@ -157,12 +155,13 @@ class RiemannGFM(Baseline):
     def loss(self, batch: Batch) -> Tensor:
         groups = itertools.groupby(batch.members, key=lambda member: member[0])
         known = [self._known[name][[number for _, number in group]] for name, group in groups]
-        tokens = self._tokens(batch, Graphs.concat(known))
+        e, h, s = self._tokens(batch, Graphs.concat(known))
         chosen = torch.randperm(batch.num_nodes)[: self.config.nodes]
-        e, h, s = (values[chosen] for values in tokens)
-        carried_h, carried_s = _carried(e, h, s)
-        first = self.projector(torch.cat([HYPERBOLOID.to_origin(h), carried_h], 1))
-        second = self.projector(torch.cat([SPHERE.to_origin(s), carried_s], 1))
+        e, h, s = e[chosen], *(Vector(*(part[chosen] for part in points)) for points in (h, s))
+        first, second = (
+            self.projector(torch.cat([space.to_origin(points), space.carried(points, e)], 1))
+            for space, points in ((HYPERBOLOID, h), (SPHERE, s))
+        )
         return contrast(first, second, self.config.temperature)
 
     def states(self, batch: Batch) -> Tensor:
@@ -175,18 +174,19 @@ class RiemannGFM(Baseline):
 def contrast(first: Tensor, second: Tensor, temperature: float) -> Tensor:
     """Symmetric InfoNCE of rows [n, c] that belong together."""
     similar = cosine(first, second) / temperature
-    own = torch.arange(len(similar))
-    return (cross_entropy(similar, own) + cross_entropy(similar.T, own)) / 2
+    return (similar.logsumexp(0) + similar.logsumexp(1)).mean() / 2 - similar.diagonal().mean()
 
 
-def _attend(query: Tensor, key: Tensor, value: Tensor, batch: Batch) -> Tensor:
-    return product_attention(unit(query), unit(key), value, batch.row_ptr, batch.col)
+def _near_mean(space: Manifold, points: Vector, batch: Batch) -> Vector:
+    """The mean of a node's own point and its neighbours', on the manifold."""
+    time, rest = (part + batch.neighbour_sums(part) for part in points)
+    return space.onto(Vector(time, rest))
 
 
-def _carried(e: Tensor, h: Tensor, s: Tensor) -> list[Tensor]:
-    """The Euclidean vector as a tangent at h and at s, carried to the origins, [N, w] each."""
-    ambient, places = pad(e, (1, 0)), ((HYPERBOLOID, h), (SPHERE, s))
-    return [space.transport(x, space.tangent(x, ambient)) for space, x in places]
+def _attend(query: Tensor, key: Tensor, value: Vector, batch: Batch) -> Vector:
+    joined = torch.cat(value, 1)
+    found = product_attention(unit(query), unit(key), joined, batch.row_ptr, batch.col)
+    return Vector(*found.split([1, found.shape[1] - 1], 1))
 
 
 def _attention(width: int) -> nn.ModuleList:
