@@ -38,8 +38,10 @@ class GATLayer(GATConv):
 
     def forward(self, x: Tensor, batch: Batch) -> Tensor:
         values = self.lin(x)
-        heads = values.view(len(x), self.heads, self.out_channels)
-        sent, met = ((heads * weights).sum(2) for weights in (self.att_src, self.att_dst))
+        sent, met = (  # as products of matrices, which are faster than products and sums by head
+            values @ torch.block_diag(*weights[0, :, :, None])
+            for weights in (self.att_src, self.att_dst)
+        )
         place = batch.row_ptr, batch.col
         return additive_attention(values, sent, met, *place, self.negative_slope) + self.bias
 

@@ -37,82 +37,178 @@ struct Attention {
     for (int64_t e = 0; e < count; e += W) store(x + e, vexp(load(x + e)));
   }
 
-  // Signs of scores cannot be foreseen: no branches.
-  ARTLAS_INLINE static float leaky(float x, float slope) {
-    return (x > 0 ? x : 0) + slope * (x < 0 ? x : 0);
-  }
-
   // A node's neighbours and, last, itself
   ARTLAS_INLINE static int64_t met(const Pattern& p, int64_t i, int64_t e) {
     const int64_t j = p.row_ptr[i] + e;
     return j < p.row_ptr[i + 1] ? int64_t(p.col[j]) : i;
   }
 
-  static void additive(const Pattern& p, const Additive& a, int64_t r0, int64_t r1, float* space,
-                       float* out, float* log_sum) {
+  // one(h, lanes) for all heads, four at a time and then one; signs of scores cannot be foreseen,
+  // so that what it does has no branches
+  template <typename One>
+  ARTLAS_INLINE static void each_head(int64_t heads, One one) {
+    int64_t h = 0;
+    for (; h + 4 <= heads; h += 4) one(h, v4{});
+    for (; h < heads; ++h) one(h, v1{});
+  }
+  typedef float v1 __attribute__((vector_size(4)));
+  template <typename V>
+  ARTLAS_INLINE static V get(const float* p) {
+    V x;
+    __builtin_memcpy(&x, p, sizeof x);
+    return x;
+  }
+  template <typename V>
+  ARTLAS_INLINE static void put(float* p, V x) {
+    __builtin_memcpy(p, &x, sizeof x);
+  }
+  template <typename V>
+  ARTLAS_INLINE static V leaky(V x, float slope) {
+    return (x > 0 ? x : V{}) + slope * (x < 0 ? x : V{});
+  }
+
+  // Rows of R registers, each within one head; 0: of any width, in memory
+  template <int R>
+  static void additive_rows(const Pattern& p, const Additive& a, int64_t r0, int64_t r1,
+                            float* space, float* out, float* log_sum) {
     const int64_t heads = a.heads, width = a.width, row = heads * width;
     for (int64_t i = r0; i < r1; ++i) {
       const int64_t count = p.row_ptr[i + 1] - p.row_ptr[i] + 1;
       const float* own = a.met + i * heads;
       float *to = out + i * row, *total = log_sum + i * heads;
-      for (int64_t h = 0; h < heads; ++h) {  // the largest: exp cannot overflow
-        float most = a.sent[i * heads + h];
-        for (int64_t e = 0; e + 1 < count; ++e) {
-          const float x = a.sent[met(p, i, e) * heads + h];
-          most = x > most ? x : most;
-        }
-        total[h] = leaky(most + own[h], a.slope);
+      for (int64_t h = 0; h < heads; ++h) total[h] = a.sent[i * heads + h];
+      for (int64_t e = 0; e + 1 < count; ++e) {  // the largest: exp cannot overflow
+        const float* sent = a.sent + met(p, i, e) * heads;
+        each_head(heads, [&](int64_t h, auto kind) ARTLAS_LAMBDA {
+          const auto most = get<decltype(kind)>(total + h), x = get<decltype(kind)>(sent + h);
+          put(total + h, x > most ? x : most);
+        });
       }
-      for (int64_t e = 0; e < count; ++e)
-        for (int64_t h = 0, j = met(p, i, e); h < heads; ++h)
-          space[e * heads + h] = leaky(a.sent[j * heads + h] + own[h], a.slope) - total[h];
+      each_head(heads, [&](int64_t h, auto kind) ARTLAS_LAMBDA {
+        using V = decltype(kind);
+        put(total + h, leaky(get<V>(total + h) + get<V>(own + h), a.slope));
+      });
+      for (int64_t e = 0; e < count; ++e) {
+        const float* sent = a.sent + met(p, i, e) * heads;
+        each_head(heads, [&](int64_t h, auto kind) ARTLAS_LAMBDA {
+          using V = decltype(kind);
+          const V score = leaky(get<V>(sent + h) + get<V>(own + h), a.slope);
+          put(space + e * heads + h, score - get<V>(total + h));
+        });
+      }
       exponents(count * heads, space);
-      clear(row, to);
-      for (int64_t e = 0; e < count; ++e)
-        for (int64_t h = 0, j = met(p, i, e); h < heads; ++h)
-          add(space[e * heads + h], a.values + j * row + h * width, width, to + h * width);
+      float* sums = space + count * heads + W;
+      clear(heads, sums);
+      [[maybe_unused]] vf acc[R + 1] = {};
+      if constexpr (R == 0) clear(row, to);
+      for (int64_t e = 0; e < count; ++e) {
+        const float *weight = space + e * heads, *value = a.values + met(p, i, e) * row;
+        each_head(heads, [&](int64_t h, auto kind) ARTLAS_LAMBDA {
+          using V = decltype(kind);
+          put(sums + h, get<V>(sums + h) + get<V>(weight + h));
+        });
+        if constexpr (R > 0) {
+          ARTLAS_UNROLL
+          for (int r = 0; r < R; ++r) acc[r] += splat(weight[r * W / width]) * load(value + r * W);
+        } else {
+          for (int64_t h = 0; h < heads; ++h)
+            add(weight[h], value + h * width, width, to + h * width);
+        }
+      }
+      if constexpr (R > 0)
+        for (int r = 0; r < R; ++r) store(to + r * W, acc[r]);
       for (int64_t h = 0; h < heads; ++h) {
-        float sum = 0;
-        for (int64_t e = 0; e < count; ++e) sum += space[e * heads + h];
-        scale(1 / sum, width, to + h * width);
-        total[h] += std::log(sum);
+        scale(1 / sums[h], width, to + h * width);
+        total[h] += std::log(sums[h]);
       }
     }
   }
 
+  template <int R>
+  static void additive_backward_rows(const Pattern& p, const Additive& a, const Received& g,
+                                     int64_t r0, int64_t r1, float* space, float* d_values,
+                                     float* d_sent, float* d_met) {
+    const int64_t heads = a.heads, width = a.width, row = heads * width;
+    for (int64_t i = r0; i < r1; ++i) {
+      const int64_t count = p.row_ptr[i + 1] - p.row_ptr[i] + 1, size = count * heads + W;
+      // weights where i receives and where it sends, and these times the slopes of LeakyReLU
+      float *there = space, *back = there + size, *steep = back + size, *steep_back = steep + size;
+      float *into = steep_back + size, *from = into + heads;  // products of one neighbour
+      const float *sent = a.sent + i * heads, *own = a.met + i * heads;
+      const float *log_sum = g.log_sum + i * heads, *along = g.along + i * heads;
+      for (int64_t e = 0; e < count; ++e) {
+        const int64_t other = met(p, i, e) * heads, at = e * heads;
+        each_head(heads, [&](int64_t h, auto kind) ARTLAS_LAMBDA {
+          using V = decltype(kind);
+          const V slope = V{} + a.slope, one = V{} + 1.0f;
+          const V x = get<V>(a.sent + other + h) + get<V>(own + h);
+          const V y = get<V>(sent + h) + get<V>(a.met + other + h);
+          put(there + at + h, leaky(x, a.slope) - get<V>(log_sum + h));
+          put(back + at + h, leaky(y, a.slope) - get<V>(g.log_sum + other + h));
+          put(steep + at + h, x > 0 ? one : slope);
+          put(steep_back + at + h, y > 0 ? one : slope);
+        });
+      }
+      exponents(count * heads, there);
+      exponents(count * heads, back);
+      for (int64_t k = 0; k < count * heads; k += W) {
+        store(steep + k, load(steep + k) * load(there + k));
+        store(steep_back + k, load(steep_back + k) * load(back + k));
+      }
+      const float *value = a.values + i * row, *grad = g.grad + i * row;
+      float* to = d_values + i * row;
+      [[maybe_unused]] vf acc[R + 1] = {};
+      if constexpr (R == 0) clear(row, to);
+      clear(heads, d_sent + i * heads);
+      clear(heads, d_met + i * heads);
+      for (int64_t e = 0; e < count; ++e) {
+        const int64_t j = met(p, i, e), at = e * heads;
+        const float *near_value = a.values + j * row, *near_grad = g.grad + j * row;
+        if constexpr (R > 0) {
+          clear(2 * heads, into);
+          ARTLAS_UNROLL
+          for (int r = 0; r < R; ++r) {
+            const int64_t h = r * W / width;
+            const vf given = load(near_grad + r * W);
+            acc[r] += splat(back[at + h]) * given;
+            into[h] += hsum(load(grad + r * W) * load(near_value + r * W));
+            from[h] += hsum(load(value + r * W) * given);
+          }
+        } else {
+          for (int64_t h = 0; h < heads; ++h) {
+            const int64_t k = h * width;
+            add(back[at + h], near_grad + k, width, to + k);
+            into[h] = dot(grad + k, near_value + k, width);
+            from[h] = dot(value + k, near_grad + k, width);
+          }
+        }
+        each_head(heads, [&](int64_t h, auto kind) ARTLAS_LAMBDA {
+          using V = decltype(kind);
+          float *receives = d_met + i * heads + h, *sends = d_sent + i * heads + h;
+          const V in = get<V>(into + h) - get<V>(along + h);
+          const V out = get<V>(from + h) - get<V>(g.along + j * heads + h);
+          put(receives, get<V>(receives) + get<V>(steep + at + h) * in);
+          put(sends, get<V>(sends) + get<V>(steep_back + at + h) * out);
+        });
+      }
+      if constexpr (R > 0)
+        for (int r = 0; r < R; ++r) store(to + r * W, acc[r]);
+    }
+  }
+
+  // 64 numbers a row, the width of the baselines, are kept in registers
+  ARTLAS_INLINE static bool in_registers(const Additive& a) {
+    return a.heads * a.width == 64 && a.width % W == 0;
+  }
+  static void additive(const Pattern& p, const Additive& a, int64_t r0, int64_t r1, float* space,
+                       float* out, float* log_sum) {
+    (in_registers(a) ? additive_rows<64 / W> : additive_rows<0>)(p, a, r0, r1, space, out, log_sum);
+  }
   static void additive_backward(const Pattern& p, const Additive& a, const Received& g, int64_t r0,
                                 int64_t r1, float* space, float* d_values, float* d_sent,
                                 float* d_met) {
-    const int64_t heads = a.heads, width = a.width, row = heads * width;
-    for (int64_t i = r0; i < r1; ++i) {
-      const int64_t count = p.row_ptr[i + 1] - p.row_ptr[i] + 1;
-      float *there = space, *back = space + count * heads + W;  // i receives, i sends
-      for (int64_t e = 0; e < count; ++e)
-        for (int64_t h = 0, j = met(p, i, e); h < heads; ++h) {
-          const int64_t here = i * heads + h, other = j * heads + h;
-          there[e * heads + h] = leaky(a.sent[other] + a.met[here], a.slope) - g.log_sum[here];
-          back[e * heads + h] = leaky(a.sent[here] + a.met[other], a.slope) - g.log_sum[other];
-        }
-      exponents(count * heads, there);
-      exponents(count * heads, back);
-      clear(row, d_values + i * row);
-      const float gate[2] = {a.slope, 1.0f};
-      for (int64_t h = 0; h < heads; ++h) {
-        const int64_t here = i * heads + h, begin = here * width;
-        float sent = 0, received = 0;
-        for (int64_t e = 0; e < count; ++e) {
-          const int64_t other = met(p, i, e) * heads + h;
-          const float *value = a.values + other * width, *grad = g.grad + other * width;
-          const float into = dot(g.grad + begin, value, width) - g.along[here];
-          const float from = dot(grad, a.values + begin, width) - g.along[other];
-          received += there[e * heads + h] * into * gate[a.sent[other] + a.met[here] > 0];
-          sent += back[e * heads + h] * from * gate[a.sent[here] + a.met[other] > 0];
-          add(back[e * heads + h], grad, width, d_values + begin);
-        }
-        d_sent[here] = sent;
-        d_met[here] = received;
-      }
-    }
+    (in_registers(a) ? additive_backward_rows<64 / W>
+                     : additive_backward_rows<0>)(p, a, g, r0, r1, space, d_values, d_sent, d_met);
   }
 
   static void product(const Pattern& p, const Product& a, int64_t r0, int64_t r1, float* space,

@@ -6,13 +6,13 @@ namespace {
 
 template <typename Rows>
 void each_range(const Pattern& p, int64_t heads, int64_t width, int threads, Rows rows) {
-  constexpr int64_t ROWS = 64, PADDING = 64;  // taken at a time; more than two registers
+  constexpr int64_t ROWS = 64, PADDING = 64;  // taken at a time; four registers
   int64_t most = 0;
   for (int64_t i = 0; i < p.nodes; ++i) most = std::max(most, p.row_ptr[i + 1] - p.row_ptr[i]);
   const double work = double(p.row_ptr[p.nodes] + p.nodes) * double(width);
   std::atomic<int64_t> next{0};
   Team::run(int(std::max(1.0, std::min(double(threads), work / 1e6))), [&](Team&, int) {
-    const Buffer<float> space(2 * heads * (most + 1) + PADDING);
+    const Buffer<float> space(heads * (4 * (most + 1) + 2) + PADDING);
     for (int64_t r0; (r0 = next.fetch_add(ROWS)) < p.nodes;)
       rows(r0, std::min(p.nodes, r0 + ROWS), space.data());
   });

@@ -146,7 +146,7 @@ struct Received {                       // what a backward pass has beside the i
   const float *grad, *log_sum, *along;  // of the result; log of softmaxes' sums; grad . result
 };
 
-// Rows r0..r1; space: 2 heads (degree + 1) + 2 registers of the largest row
+// Rows r0..r1; space: 4 heads (degree + 1) + 2 heads + 4 registers, by the largest row
 struct AttentionOps {
   void (*additive)(const Pattern&, const Additive&, int64_t r0, int64_t r1, float* space,
                    float* out, float* log_sum);
