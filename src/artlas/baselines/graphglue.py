@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -175,35 +176,55 @@ class _Blocks:
     def __init__(self, batch: Batch) -> None:
         octave = batch.sizes.double().log2().ceil().long()
         order = octave.argsort(stable=True)
-        sizes = batch.sizes[order]
         self.counts: list[int] = octave.unique(return_counts=True)[1].tolist()
-        self.sizes = sizes.split(self.counts)
+        self.sizes = batch.sizes[order].split(self.counts)
         self.place = order.argsort()
-        before = sizes.cumsum(0) - sizes  # nodes of earlier graphs
-        shift = torch.repeat_interleave(batch.node_ptr[order] - before, sizes)
-        self._nodes = shift + torch.arange(batch.num_nodes)
-        self._back = self._nodes.argsort()
-        self._slots = []
-        for own in self.sizes:
-            first = torch.arange(len(own)) * own.max() - (own.cumsum(0) - own)
-            self._slots.append(torch.repeat_interleave(first, own) + torch.arange(int(own.sum())))
+        self._longest = [int(own.max()) for own in self.sizes]
+        rows = torch.repeat_interleave(torch.tensor(self._longest), torch.tensor(self.counts))
+        first = (rows.cumsum(0) - rows)[self.place]  # where each graph of the batch begins
+        self._total = int(rows.sum())
+        self._row = batch.spread((first - batch.node_ptr[:-1])[:, None])[:, 0]
+        self._row = self._row + torch.arange(batch.num_nodes)
 
     def of_nodes(self, values: Tensor, fill: float) -> list[Tensor]:
         """[N, c] to one [graphs, nodes, c] a block."""
-        width, made = values.shape[1], []
-        parts = values.index_select(0, self._nodes).split([len(slots) for slots in self._slots])
-        for own, slots, part in zip(self.sizes, self._slots, parts, strict=True):
-            rows = values.new_full((len(own) * int(own.max()), width), fill)
-            made.append(rows.index_copy(0, slots, part).view(len(own), -1, width))
-        return made
+        rows = _Put.apply(values, self._row, self._total, fill)
+        parts = rows.split([c * n for c, n in zip(self.counts, self._longest, strict=True)])
+        return [
+            part.view(count, -1, values.shape[1])
+            for part, count in zip(parts, self.counts, strict=True)
+        ]
 
     def to_nodes(self, blocks: list[Tensor]) -> Tensor:
         """Back to [N, c]."""
-        rows = [
-            b.flatten(0, 1).index_select(0, slots)
-            for b, slots in zip(blocks, self._slots, strict=True)
-        ]
-        return torch.cat(rows).index_select(0, self._back)
+        return _Take.apply(torch.cat([block.flatten(0, 1) for block in blocks]), self._row)
+
+
+class _Put(torch.autograd.Function):
+    """Rows [N, c] at different places among so many, others filled: backward is a mere choice."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, row: Tensor, total: int, fill: float) -> Tensor:
+        ctx.row = row
+        return values.new_full((total, values.shape[1]), fill).index_copy_(0, row, values)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        return grads[0].index_select(0, ctx.row), None, None, None
+
+
+class _Take(torch.autograd.Function):
+    """Different rows: nothing is added up in its backward."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, row: Tensor) -> Tensor:
+        ctx.row, ctx.total = row, len(values)
+        return values.index_select(0, row)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        made = grads[0].new_zeros(ctx.total, grads[0].shape[1])
+        return made.index_copy_(0, ctx.row, grads[0]), None
 
 
 def chosen(scores: Tensor, sizes: Tensor, count: int) -> Tensor:
