@@ -23,6 +23,7 @@ from benchmarks import (
     giant,
     importing,
     iterative,
+    layers,
     loading,
     memory,
     scaling,
@@ -144,6 +145,11 @@ def gromov_wasserstein(plan: Plan) -> Iterable[Figure]:
     return iterative.measure(6 if plan.quick else 25, plan.quick)
 
 
+def baseline_layers(plan: Plan) -> Iterable[Figure]:
+    """Layers of baselines beside PyTorch Geometric's."""
+    return layers.measure(BATCH, plan.headline)
+
+
 def embed(plan: Plan) -> Iterable[Figure]:
     """`artlas embed`, and what a user would pick instead."""
     return embedding.measure(loading.bench_root(), plan.quick)
@@ -162,6 +168,7 @@ GROUPS: dict[str, Group] = {
     "reddit": reddit,
     "giant": giants,
     "gw": gromov_wasserstein,
+    "layers": baseline_layers,
     "embedding": embed,
 }
 
