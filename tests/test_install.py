@@ -20,7 +20,7 @@ def wheel(tmp_path, path):
     for name in ("CC", "CXX", "CFLAGS", "CXXFLAGS"):
         environment.pop(name, None)
     command = [sys.executable, "-m", "pip", "wheel", str(ROOT), "--no-deps", "--no-build-isolation"]
-    command += ["-q", "-w", str(tmp_path), "-C", f"build-dir={tmp_path / 'build'}"]
+    command += ["-q", "-w", str(tmp_path), "--config-settings", f"build-dir={tmp_path / 'build'}"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     (found,) = tmp_path.glob("*.whl")

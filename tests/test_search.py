@@ -57,6 +57,13 @@ def test_nearest_are_those_of_a_plain_loop(tmp_path, model, graphs, tables, monk
     assert len(index.query(q[:1], 500)[0]) == 60
 
 
+def test_an_approximate_index_is_the_same_each_time_and_finds_what_it_holds():
+    points = np.random.default_rng(0).normal(size=(3000, 16)).astype(np.float32)
+    one, other = (search._approximate(points).search(points, 10).keys for _ in range(2))
+    assert np.array_equal(one, other)
+    assert np.array_equal(one[:, 0], np.arange(3000))
+
+
 def test_an_index_is_replaced_and_other_folders_are_not(tmp_path, tables):
     search.build(tables, tmp_path / "index")
     search.build(tables[:1], tmp_path / "index")
