@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 
 import torch
@@ -42,10 +43,12 @@ def measure(graphs: int, rounds: Rounds) -> Iterable[Figure]:
             )  # fmt: skip
 
 
-def _step(layer: nn.Module, x: torch.Tensor, structure: object) -> Call:
+def _step(layer: nn.Module, x: torch.Tensor, structure: torch.Tensor | Batch) -> Call:
     x = x.clone().requires_grad_()
 
     def step() -> None:
-        layer(x, structure).square().sum().backward()
+        # a new batch each time, because one keeps what it once found of its structure
+        given = dataclasses.replace(structure) if isinstance(structure, Batch) else structure
+        layer(x, given).square().sum().backward()
 
     return step

@@ -1,20 +1,40 @@
-"""Every instruction set that the compiled kernels can use here, in turn."""
+"""Every build of the kernels that can run here, in turn."""
+
+import contextlib
 
 import pytest
 
-try:
-    from artlas.kernels import _art
-except ImportError:
-    _art = None
+from artlas import kernels
 
 SETS = ["base", "avx2", "avx512"]
+HERE = SETS[: 1 + SETS.index(kernels.native_gw().isa())] if kernels.available() else []
 
 
-@pytest.fixture(params=SETS[: 1 + SETS.index(_art.isa() if _art else "base")])
-def isa(request):
-    if _art is None:
-        pytest.skip("no compiled kernels in this install")
+@contextlib.contextmanager
+def switched(name):
+    if name == "twin":
+        with kernels.use("twin"):
+            yield name
+        return
+    from artlas.kernels import _art
+
     before = _art.isa()
-    _art.set_isa(request.param)
-    yield request.param
-    _art.set_isa(before)
+    _art.set_isa(name)
+    try:
+        yield name
+    finally:
+        _art.set_isa(before)
+
+
+@pytest.fixture(params=HERE)
+def isa(request):
+    """Compiled for one instruction set."""
+    with switched(request.param) as name:
+        yield name
+
+
+@pytest.fixture(params=["twin", *HERE])
+def kernel(request):
+    """The same, and the twin, which is there without a compiler too."""
+    with switched(request.param) as name:
+        yield name

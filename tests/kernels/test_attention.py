@@ -5,7 +5,6 @@ import pytest
 import torch
 from cases import awkward, from_dense, random_dense, star
 
-from artlas import kernels
 from artlas.kernels import additive_attention, product_attention
 
 HEADS_AND_WIDTHS = [(1, 1), (1, 33), (3, 5), (4, 16)]
@@ -32,25 +31,23 @@ def dense_means(scores, values, pattern):
 
 
 def check(found_by, expected_by, inputs, tolerance):
-    """Compiled code and its twin, in float32."""
+    """Results and gradients in float32."""
     exact = [t.double().requires_grad_() for t in inputs]
     expected = expected_by(*exact)
     grad = torch.randn(expected.shape, generator=torch.Generator().manual_seed(5))
     grads = torch.autograd.grad((expected * grad).sum(), exact)
-    for kind in ("native", "twin"):
-        given = [t.clone().requires_grad_() for t in inputs]
-        with kernels.use(kind):
-            found = found_by(*given)
-            made = torch.autograd.grad((found * grad).sum(), given)
-        torch.testing.assert_close(found.double(), expected, rtol=tolerance, atol=tolerance)
-        for a, b in zip(made, grads, strict=True):
-            reach = tolerance * max(1.0, float(b.abs().max()))
-            torch.testing.assert_close(a.double(), b, rtol=tolerance, atol=reach)
+    given = [t.clone().requires_grad_() for t in inputs]
+    found = found_by(*given)
+    made = torch.autograd.grad((found * grad).sum(), given)
+    torch.testing.assert_close(found.double(), expected, rtol=tolerance, atol=tolerance)
+    for a, b in zip(made, grads, strict=True):
+        reach = tolerance * max(1.0, float(b.abs().max()))
+        torch.testing.assert_close(a.double(), b, rtol=tolerance, atol=reach)
 
 
 @pytest.mark.parametrize("size", [1.0, 300.0])  # of scores: exp(300) is no float32
 @pytest.mark.parametrize(("heads", "width"), HEADS_AND_WIDTHS)
-def test_additive_attention_is_a_dense_softmax(isa, graphs, heads, width, size):
+def test_additive_attention_is_a_dense_softmax(kernel, graphs, heads, width, size):
     pattern = adjacency(graphs) | torch.eye(graphs.num_nodes, dtype=torch.bool)
     torch.manual_seed(1)
     values = torch.randn(graphs.num_nodes, heads * width)
@@ -71,7 +68,7 @@ def test_additive_attention_is_a_dense_softmax(isa, graphs, heads, width, size):
 
 @pytest.mark.parametrize("size", [1.0, 20.0])
 @pytest.mark.parametrize(("depth", "width"), HEADS_AND_WIDTHS)
-def test_product_attention_is_a_dense_softmax(isa, graphs, depth, width, size):
+def test_product_attention_is_a_dense_softmax(kernel, graphs, depth, width, size):
     pattern = adjacency(graphs)
     assert not pattern.any(1).all()  # some node has no neighbour
     torch.manual_seed(2)
@@ -87,14 +84,33 @@ def test_product_attention_is_a_dense_softmax(isa, graphs, depth, width, size):
     check(found, expected, [query, key, value], 3e-5 * size)
 
 
-@pytest.mark.parametrize("kind", ["native", "twin"])
-def test_no_edges_at_all(kind):
+def test_no_edges_at_all(kernel):
     graphs = from_dense([np.zeros((3, 3))])
     values, ones = torch.randn(3, 4), torch.ones(3, 2)
     place = graphs.row_ptr, graphs.col
-    with kernels.use(kind):
-        torch.testing.assert_close(additive_attention(values, ones, ones, *place, 0.2), values)
-        assert not product_attention(ones, ones, values, *place).any()
+    torch.testing.assert_close(additive_attention(values, ones, ones, *place, 0.2), values)
+    assert not product_attention(ones, ones, values, *place).any()
+
+
+@pytest.mark.parametrize(("heads", "width"), [(3, 5), (4, 16)])
+def test_what_is_no_number_is_not_hidden(kernel, graphs, heads, width):
+    """A diverged model must not look sound: each row that sees a nan is nan."""
+    place, nodes = (graphs.row_ptr, graphs.col), graphs.num_nodes
+    values, scores = torch.randn(nodes, heads * width), torch.randn(nodes, heads)
+    seen = adjacency(graphs)[:, -1]
+    assert 1 < seen.sum() < nodes
+    wrong = scores.clone()
+    wrong[-1] = torch.nan
+    for sent, met, rows in (
+        (wrong, scores, seen | (torch.arange(nodes) == nodes - 1)),
+        (scores, wrong, torch.arange(nodes) == nodes - 1),
+    ):
+        found = additive_attention(values, sent, met, *place, 0.2)
+        assert torch.equal(found.isnan().all(1), rows)
+        assert torch.equal(found.isnan().any(1), rows)
+    found = product_attention(scores, wrong, values, *place)
+    assert torch.equal(found.isnan().all(1), seen)
+    assert torch.equal(found.isnan().any(1), seen)
 
 
 def test_threads_do_not_change_a_bit():

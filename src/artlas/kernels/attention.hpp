@@ -32,9 +32,20 @@ struct Attention {
     for (int64_t d = 0; d < width; ++d) to[d] = 0;
   }
 
-  // exp of numbers in space for W more than count
-  ARTLAS_INLINE static void exponents(int64_t count, float* x) {
-    for (int64_t e = 0; e < count; e += W) store(x + e, vexp(load(x + e)));
+  // exp of numbers in space for W more than count; 0, or nan if any of them is no finite number:
+  // vexp takes what is no number for a very small one
+  ARTLAS_INLINE static float exponents(int64_t count, float* x) {
+    vf nothing = {};
+    int64_t e = 0;
+    for (; e + W <= count; e += W) {
+      const vf given = load(x + e);
+      nothing += given * 0.0f;
+      store(x + e, vexp(given));
+    }
+    float rest = 0;
+    for (int64_t k = e; k < count; ++k) rest += x[k] * 0.0f;
+    if (e < count) store(x + e, vexp(load(x + e)));
+    return hsum(nothing) + rest;
   }
 
   // A node's neighbours and, last, itself
@@ -64,7 +75,7 @@ struct Attention {
   }
   template <typename V>
   ARTLAS_INLINE static V leaky(V x, float slope) {
-    return (x > 0 ? x : V{}) + slope * (x < 0 ? x : V{});
+    return x > 0 ? x : slope * x;
   }
 
   // Rows of R registers, each within one head; 0: of any width, in memory
@@ -96,9 +107,9 @@ struct Attention {
           put(space + e * heads + h, score - get<V>(total + h));
         });
       }
-      exponents(count * heads, space);
+      const float start = exponents(count * heads, space);
       float* sums = space + count * heads + W;
-      clear(heads, sums);
+      for (int64_t h = 0; h < heads; ++h) sums[h] = start;
       [[maybe_unused]] vf acc[R + 1] = {};
       if constexpr (R == 0) clear(row, to);
       for (int64_t e = 0; e < count; ++e) {
@@ -220,13 +231,13 @@ struct Attention {
       clear(a.width, to);
       log_sum[i] = 0;
       if (count == 0) continue;
-      float most = -INFINITY, sum = 0;
+      float most = -INFINITY;
       for (int64_t e = 0; e < count; ++e) {
         space[e] = dot(a.query + i * a.depth, a.key + near[e] * a.depth, a.depth);
         most = space[e] > most ? space[e] : most;
       }
       for (int64_t e = 0; e < count; ++e) space[e] -= most;
-      exponents(count, space);
+      float sum = exponents(count, space);
       for (int64_t e = 0; e < count; ++e) {
         sum += space[e];
         add(space[e], a.value + near[e] * a.width, a.width, to);
