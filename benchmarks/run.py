@@ -23,6 +23,7 @@ from benchmarks import (
     giant,
     importing,
     iterative,
+    keeping,
     layers,
     loading,
     memory,
@@ -150,6 +151,11 @@ def baseline_layers(plan: Plan) -> Iterable[Figure]:
     return layers.measure(BATCH, plan.headline)
 
 
+def kept_memory(plan: Plan) -> Iterable[Figure]:
+    """Training steps of baselines with and without the memory of freed tensors."""
+    return keeping.measure(8 if plan.quick else 1, 2 if plan.quick else 5)
+
+
 def embed(plan: Plan) -> Iterable[Figure]:
     """`artlas embed`, and what a user would pick instead."""
     return embedding.measure(loading.bench_root(), plan.quick)
@@ -169,6 +175,7 @@ GROUPS: dict[str, Group] = {
     "giant": giants,
     "gw": gromov_wasserstein,
     "layers": baseline_layers,
+    "keeping": kept_memory,
     "embedding": embed,
 }
 

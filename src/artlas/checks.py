@@ -19,12 +19,13 @@ def whole(settings: object, *names: str, least: int = 1, most: int = MOST) -> No
             _refuse(settings, name, f"a whole number {span}", value)
 
 
-def positive(settings: object, *names: str) -> None:
-    """Finite numbers above 0."""
+def positive(settings: object, *names: str, least: float = 0.0) -> None:
+    """Finite numbers above 0 and from ``least``."""
+    wanted = f"at least {least} and finite" if least else "positive and finite"
     for name in names:
         value = _number(settings, name)
-        if not 0 < value < math.inf:
-            _refuse(settings, name, "positive and finite", value)
+        if not (0 < value < math.inf and value >= least):
+            _refuse(settings, name, wanted, value)
 
 
 def not_negative(settings: object, *names: str) -> None:

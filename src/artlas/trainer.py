@@ -21,7 +21,7 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor, nn
 
-from artlas import checkpoint, checks, distributed
+from artlas import checkpoint, checks, distributed, heap
 from artlas.formats.files import atomic
 from artlas.graphs import Graphs
 from artlas.ppr import EgoGraphs
@@ -120,7 +120,8 @@ def train(
     """
     run = _Run(objective, sources, training, out, resume)
     try:
-        run.train(report or (lambda progress: None))
+        with heap.kept():
+            run.train(report or (lambda progress: None))
     except KeyboardInterrupt:
         run.keep()
         raise
@@ -232,7 +233,7 @@ class _Run:
         if rule is None or self.step % self.sampler.batches or len(self.history) < 2 * last:
             return False
         recent, before = sum(self.history[-last:]), sum(self.history[-2 * last : -last])
-        return recent > (1 - rule) * before
+        return before - recent < rule * abs(before)
 
     def _take_step(self, members: list[Member]) -> float:
         began = time.perf_counter()

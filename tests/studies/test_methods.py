@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 import artlas
-from artlas import PretrainConfig, datasets, fewshot
+from artlas import PretrainConfig, checkpoint, datasets, fewshot
 from artlas.baselines.registry import METHODS
 from artlas.fewshot.evaluate import predict
 from artlas.studies import folds, method_tables, methods, published, sanity
@@ -52,6 +53,24 @@ def test_records_of_a_baseline(small, name):
     text = method_tables.report(made, "graph")
     assert f"| {METHODS[name].title} | {made[0]['mean']:.2f} ±" in text
     assert "1 of 100" in text
+
+
+def test_a_pause_is_no_cost(small, tmp_path):
+    entry = METHODS["gin"]
+    (tmp_path / "log.jsonl").write_text("".join(f'{{"seconds": {s}}}\n' for s in (2, 2, 600)))
+    small._note_cost(tmp_path, entry, small.training(entry, 1), 0)
+    kept = checkpoint.read_json(tmp_path / methods.COST)
+    assert (kept["epochs"], kept["seconds"]) == (3, 6.0)
+
+
+def test_a_plateau_ends_a_baseline_and_its_row_says_so(small):
+    rule = dataclasses.replace(small, epochs=50, plateau=0.99)  # no epoch takes so much away
+    made = list(methods.transfer_method(rule, "graphmae", "bzr", [1]))
+    cost = made[0]["cost"]
+    assert (cost["epochs"], cost["of"], cost["plateau"]) == (2, 100, 0.99)
+    assert "| GraphMAE | 2 of 100, plateau 99 % |" in method_tables.report(made, "graph")
+    more = [{**r, "cost": {**r["cost"], "epochs": 7}, "seed": 2} for r in made]
+    assert "| 2 to 7 of 100, plateau 99 % |" in method_tables.report([*made, *more], "graph")
 
 
 @pytest.fixture

@@ -37,7 +37,8 @@ from torch.nn.functional import embedding_bag
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig
 from artlas.baselines.batch import Batch
-from artlas.baselines.layers import GCN, unit
+from artlas.baselines.layers import GCN
+from artlas.kernels import unit
 
 
 @dataclass(frozen=True)

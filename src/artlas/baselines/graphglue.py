@@ -46,7 +46,8 @@ from torch.nn.functional import cross_entropy
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig, Domains
 from artlas.baselines.batch import Batch
-from artlas.baselines.layers import Dropout, GCNLayer, unit
+from artlas.baselines.layers import Dropout, GCNLayer
+from artlas.kernels import unit
 
 TINY = 1e-6
 SAME = 1e-5  # scores that differ less are one

@@ -34,7 +34,8 @@ from torch import Tensor, nn
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig
 from artlas.baselines.batch import Batch
-from artlas.baselines.layers import GCN, GCNLayer, unit
+from artlas.baselines.layers import GCN, GCNLayer
+from artlas.kernels import unit
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,8 @@ from torch import Tensor, nn
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig, Domains
 from artlas.baselines.batch import Batch
-from artlas.baselines.layers import GCN, BatchNorm, Dropout, unit
+from artlas.baselines.layers import GCN, BatchNorm, Dropout
+from artlas.kernels import unit
 from artlas.ppr import EgoGraphs
 
 ALIKE, CLOSE = 0.3, 0.8  # cosines above which a pair is chosen, and mixed half and half

@@ -45,11 +45,11 @@ from torch import Tensor, nn
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig, Domains
 from artlas.baselines.batch import Batch
-from artlas.baselines.layers import Dropout, cosine, unit
-from artlas.baselines.manifolds import Manifold, Vector
+from artlas.baselines.layers import Dropout, cosine
+from artlas.baselines.manifolds import Manifold
 from artlas.baselines.spectra import forest, spectra
 from artlas.graphs import Graphs
-from artlas.kernels import product_attention
+from artlas.kernels import product_attention, unit
 from artlas.ppr import EgoGraphs
 
 HYPERBOLOID, SPHERE = Manifold(-1), Manifold(1)
@@ -77,7 +77,7 @@ class RiemannConfig(BaselineConfig):
         super().__post_init__()
         checks.whole(self, "width", "nodes")
         checks.share(self, "dropout")
-        checks.positive(self, "temperature")
+        checks.positive(self, "temperature", least=0.025)  # exp(-2 / 0.025) is still a float32
         checks.one_of(self, "root", ("degree", "centre"))
 
     @classmethod
@@ -97,17 +97,15 @@ class Layer(nn.Module):
         self.euclidean = _perceptron(2 * width, width, config)
 
     def forward(
-        self, e: Tensor, h: Vector, s: Vector, batch: Batch, trees: Batch
-    ) -> tuple[Tensor, Vector, Vector]:
+        self, e: Tensor, h: Tensor, s: Tensor, batch: Batch, trees: Batch
+    ) -> tuple[Tensor, Tensor, Tensor]:
         flat_h, flat_s = HYPERBOLOID.to_origin(h), SPHERE.to_origin(s)
         query, key, value = self.from_sphere
         sent = HYPERBOLOID.from_origin(value(flat_h))
-        met = _attend(query(flat_s), key(flat_h), sent, trees)
-        h = HYPERBOLOID.onto(Vector(h.time + met.time, h.rest + met.rest))
+        h = HYPERBOLOID.mean(h, _attend(query(flat_s), key(flat_h), sent, trees))
         query, key, value = self.from_tree
         sent, flat_h = SPHERE.from_origin(value(flat_s)), HYPERBOLOID.to_origin(h)
-        met = _attend(query(flat_h), key(flat_s), sent, batch)
-        s = SPHERE.walk(s, SPHERE.tangent(s, met))
+        s = SPHERE.walk(s, _attend(query(flat_h), key(flat_s), sent, batch))
         carried = [HYPERBOLOID.carried(h, e), SPHERE.carried(s, e)]
         return e + self.euclidean(torch.cat(carried, 1)), h, s
 
@@ -140,12 +138,16 @@ class RiemannGFM(Baseline):
         trees = forest(graphs, self.config.root == "centre")
         return trees.with_features(spectra(graphs, self.config.width))
 
-    def _tokens(self, batch: Batch, structure: Graphs) -> tuple[Tensor, Vector, Vector]:
-        """e [N, w], h and s after all layers."""
+    def _tokens(self, batch: Batch, structure: Graphs) -> tuple[Tensor, Tensor, Tensor]:
+        """e [N, w], h and s [N, 1 + w] after all layers."""
         trees = Batch.of(structure)
-        h, s = (
-            _near_mean(space, space.from_origin(start(trees.x)), batch)
+        first = (
+            space.from_origin(start(trees.x))
             for space, start in zip((HYPERBOLOID, SPHERE), self.starts, strict=True)
+        )
+        h, s = (
+            space.mean(points, batch.neighbour_sums(points))
+            for space, points in zip((HYPERBOLOID, SPHERE), first, strict=True)
         )
         e = self.euclidean(trees.x)
         for layer in self.layers:
@@ -157,7 +159,7 @@ class RiemannGFM(Baseline):
         known = [self._known[name][[number for _, number in group]] for name, group in groups]
         e, h, s = self._tokens(batch, Graphs.concat(known))
         chosen = torch.randperm(batch.num_nodes)[: self.config.nodes]
-        e, h, s = e[chosen], *(Vector(*(part[chosen] for part in points)) for points in (h, s))
+        e, h, s = e[chosen], h[chosen], s[chosen]
         first, second = (
             self.projector(torch.cat([space.to_origin(points), space.carried(points, e)], 1))
             for space, points in ((HYPERBOLOID, h), (SPHERE, s))
@@ -173,20 +175,13 @@ class RiemannGFM(Baseline):
 
 def contrast(first: Tensor, second: Tensor, temperature: float) -> Tensor:
     """Symmetric InfoNCE of rows [n, c] that belong together."""
-    similar = cosine(first, second) / temperature
-    return (similar.logsumexp(0) + similar.logsumexp(1)).mean() / 2 - similar.diagonal().mean()
+    similar = (cosine(first, second) - 1) / temperature  # at most 0, and not too small for exp
+    alike, weights = similar.diagonal().mean(), similar.exp()
+    return (weights.sum(0).log() + weights.sum(1).log()).mean() / 2 - alike
 
 
-def _near_mean(space: Manifold, points: Vector, batch: Batch) -> Vector:
-    """The mean of a node's own point and its neighbours', on the manifold."""
-    time, rest = (part + batch.neighbour_sums(part) for part in points)
-    return space.onto(Vector(time, rest))
-
-
-def _attend(query: Tensor, key: Tensor, value: Vector, batch: Batch) -> Vector:
-    joined = torch.cat(value, 1)
-    found = product_attention(unit(query), unit(key), joined, batch.row_ptr, batch.col)
-    return Vector(*found.split([1, found.shape[1] - 1], 1))
+def _attend(query: Tensor, key: Tensor, value: Tensor, batch: Batch) -> Tensor:
+    return product_attention(unit(query), unit(key), value, batch.row_ptr, batch.col)
 
 
 def _attention(width: int) -> nn.ModuleList:

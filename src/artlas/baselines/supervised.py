@@ -46,7 +46,8 @@ class Supervised(Baseline):
                 f"{self.name} learns from the labels of its sources", "graphs without labels",
                 "pass labelled sources, or choose a method that needs none",
             )  # fmt: skip
-        pooled, total = self.pool(batch, self.states(batch)), batch.x.new_zeros(())
+        pooled = torch.cat([self.pool(batch, x) for x in self._layers(batch)], 1)
+        total = batch.x.new_zeros(())
         for number, head in enumerate(self.heads):
             own = (batch.domain == number) & (batch.y >= 0)
             if own.any():
@@ -55,12 +56,16 @@ class Supervised(Baseline):
                 )
         return total / (batch.y >= 0).sum()
 
-    def states(self, batch: Batch) -> Tensor:
+    def _layers(self, batch: Batch) -> list[Tensor]:
+        """The states of nodes after every layer."""
         x, found = batch.x, []
         for layer in self.convolutions:
             x = torch.relu(layer(x, batch))
             found.append(x)
-        return torch.cat(found, 1)
+        return found
+
+    def states(self, batch: Batch) -> Tensor:
+        return torch.cat(self._layers(batch), 1)
 
     def pool(self, batch: Batch, states: Tensor) -> Tensor:
         return batch.sum_pool(states) if self.pooling == "sum" else batch.mean_pool(states)

@@ -21,7 +21,7 @@ from artlas.studies.transfer import Shots as ShotCount
 from artlas.studies.transfer import merge, read, transfer
 from artlas.trainer import PretrainConfig, TrainingError
 
-ART_EPOCHS = 60
+ART_EPOCHS, ART_PLATEAU = 60, 0.05
 app = typer.Typer(help="Few-shot transfer to datasets never seen.", no_args_is_help=True)
 
 Root = Annotated[Path | None, typer.Option("--root", "--data", help="Folder of the data.")]
@@ -66,7 +66,8 @@ def graph(
     targets = "BZR,PROTEINS" if quick and targets == "all" else targets
     runs, out = _places(runs, out, quick)
     folds = Folds("graph", root, runs, training, ArtConfig())
-    _transfer(folds, _methods(methods), epochs, targets, seeds, shots, out, variants, wl)
+    baselines = MethodFolds(folds, epochs)
+    _transfer(baselines, _methods(methods), targets, seeds, shots, out, variants, wl)
 
 
 @app.command()
@@ -78,8 +79,12 @@ def node(
     shots: Shots = "5",
     epochs: Epochs = None,
     plateau: Annotated[
-        float, typer.Option(help="End when an epoch lowers the coverage by less than this share.")
-    ] = 0.05,
+        float | None,
+        typer.Option(
+            help="End when an epoch lowers the loss by less than this share; if not given, 0.05 "
+            "for ART, and a baseline has all its epochs."
+        ),
+    ] = None,
     out: Out = Path("results/transfer-node.json"),
     quick: Quick = False,
     variants: Only = "all",
@@ -87,11 +92,13 @@ def node(
 ) -> None:
     """Classify nodes of unseen networks from a few examples, by their ego-graphs."""
     epochs = 1 if quick else epochs
-    training = PretrainConfig(epochs=epochs or ART_EPOCHS, plateau=plateau, patience=1)
+    rule = ART_PLATEAU if plateau is None else plateau
+    training = PretrainConfig(epochs=epochs or ART_EPOCHS, plateau=rule, patience=1)
     targets = "Cora" if quick and targets == "all" else targets
     runs, out = _places(runs, out, quick)
     folds = Folds("node", root, runs, training, ArtConfig())
-    _transfer(folds, _methods(methods), epochs, targets, seeds, shots, out, variants)
+    baselines = MethodFolds(folds, epochs, plateau)
+    _transfer(baselines, _methods(methods), targets, seeds, shots, out, variants)
 
 
 def _places(runs: Path, out: Path, quick: bool) -> tuple[Path, Path]:
@@ -107,11 +114,12 @@ def _methods(text: str) -> list[str]:
 
 
 def _transfer(
-    folds: Folds, methods: list[str], epochs: int | None, targets: str, seeds: str, shots: str,
+    baselines: MethodFolds, methods: list[str], targets: str, seeds: str, shots: str,
     out: Path, variants: str, wl: bool = False,
 ) -> None:  # fmt: skip
     console = Console(highlight=False, soft_wrap=True)
-    level, baselines = folds.level, MethodFolds(folds, epochs)
+    folds = baselines.folds
+    level = folds.level
     names = targets_of(level) if targets == "all" else targets.split(",")
     only = None if variants == "all" else variants.split(",")
     counts, failed = _shots(shots), 0

@@ -16,7 +16,7 @@ from typing import Any, Unpack
 import torch
 from torch import Tensor
 
-from artlas.kernels import torch_attention, torch_twin
+from artlas.kernels import torch_attention, torch_manifolds, torch_twin
 from artlas.kernels.options import Mixing, Sinkhorn
 from artlas.kernels.structure import Structure
 
@@ -202,3 +202,17 @@ def product_attention(
     """
     module = native_for(value) or torch_attention
     return module.product_attention(query, key, value, row_ptr, col)
+
+
+def manifold_map(name: str, curvature: int, x: Tensor, y: Tensor | None = None) -> Tensor:
+    """A map of :mod:`artlas.kernels.torch_manifolds` by rows [N, .]; differentiable in x and y."""
+    native = native_for(x)
+    if native is not None:
+        return native.manifold_map(name, curvature, x, y)
+    given = (x,) if y is None else (x, y)
+    return getattr(torch_manifolds, name)(curvature, *given)
+
+
+def unit(x: Tensor) -> Tensor:
+    """Vectors [..., w] divided by their norms; zeros stay zero. Differentiable."""
+    return manifold_map("unit", 0, x.reshape(-1, x.shape[-1])).view(x.shape)

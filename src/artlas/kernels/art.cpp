@@ -75,6 +75,7 @@ const Table* select(const Table* (*base)(), [[maybe_unused]] const Table* (*avx2
 const EncoderOps* select_encoder_ops() { return ARTLAS_SELECT(encoder_ops); }
 const GwOps* select_gw_ops() { return ARTLAS_SELECT(gw_ops); }
 const AttentionOps* select_attention_ops() { return ARTLAS_SELECT(attention_ops); }
+const MapOps* select_map_ops() { return ARTLAS_SELECT(map_ops); }
 
 namespace {
 
@@ -157,6 +158,13 @@ Product product(const In<2>& query, const In<2>& key, const In<2>& value) {
             key.shape(1) == query.shape(1),
         "queries and keys must be [N, d], values [N, c]");
   return {int64_t(query.shape(1)), int64_t(value.shape(1)), query.data(), key.data(), value.data()};
+}
+
+MapRows map_rows(float curvature, int64_t width, const In<2>& x, const std::optional<In<2>>& y,
+                 size_t rows, size_t out_row) {
+  check(x.shape(0) == rows && (!y || y->shape(0) == rows), "rows differ in number");
+  return {curvature,        width,    int64_t(x.shape(1)),    y ? int64_t(y->shape(1)) : 0,
+          int64_t(out_row), x.data(), y ? y->data() : nullptr};
 }
 
 // A member of a Quotient as an array that keeps it alive.
@@ -382,6 +390,34 @@ NB_MODULE(_art, m) {
                                {grad.data(), log_sum.data(), along.data()}, threads, d_query.data(),
                                d_key.data(), d_value.data());
         });
+
+  nb::enum_<Map>(m, "Map")
+      .value("from_origin", Map::from_origin)
+      .value("to_origin", Map::to_origin)
+      .value("mean", Map::mean)
+      .value("walk", Map::walk)
+      .value("carried", Map::carried)
+      .value("unit", Map::unit);
+  m.def(
+      "map",
+      [](Map map, float curvature, int64_t width, In<2> x, std::optional<In<2>> y, int threads,
+         Out<2> out) {
+        nb::gil_scoped_release release;
+        run_map(map, map_rows(curvature, width, x, y, out.shape(0), out.shape(1)),
+                int64_t(out.shape(0)), threads, out.data());
+      },
+      nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg());
+  m.def(
+      "map_backward",
+      [](Map map, float curvature, int64_t width, In<2> x, std::optional<In<2>> y, In<2> grad,
+         int threads, Out<2> d_x, std::optional<Out<2>> d_y) {
+        nb::gil_scoped_release release;
+        run_map_backward(map, map_rows(curvature, width, x, y, grad.shape(0), grad.shape(1)),
+                         grad.data(), int64_t(grad.shape(0)), threads, d_x.data(),
+                         d_y ? d_y->data() : nullptr);
+      },
+      nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg(),
+      nb::arg().none());
 
   m.def("blocks", [](In<2> x, In<2> summed, In<1> degree, int threads, Out<2> out) {
     nb::gil_scoped_release release;

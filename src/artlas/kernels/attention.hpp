@@ -8,15 +8,6 @@
 namespace artlas::ARTLAS_ISA {
 
 struct Attention {
-  ARTLAS_INLINE static float dot(const float* a, const float* b, int64_t width) {
-    vf sum = {};
-    int64_t d = 0;
-    for (; d + W <= width; d += W) sum += load(a + d) * load(b + d);
-    float rest = 0;
-    for (; d < width; ++d) rest += a[d] * b[d];
-    return hsum(sum) + rest;
-  }
-
   ARTLAS_INLINE static void add(float factor, const float* from, int64_t width, float* to) {
     const vf by = splat(factor);
     int64_t d = 0;

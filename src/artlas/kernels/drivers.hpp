@@ -69,6 +69,9 @@ void run_additive_backward(const Pattern&, const Additive&, const Received&, int
 void run_product(const Pattern&, const Product&, int threads, float* out, float* log_sum);
 void run_product_backward(const Pattern&, const Product&, const Received&, int threads,
                           float* d_query, float* d_key, float* d_value);
+void run_map(Map, const MapRows&, int64_t rows, int threads, float* out);
+void run_map_backward(Map, const MapRows&, const float* grad, int64_t rows, int threads, float* d_x,
+                      float* d_y);
 void run_averages(const AverageView&, int threads, float* out);
 Quotient run_quotient(const int64_t* node_ptr, const int64_t* row_ptr, const int32_t* col,
                       int64_t graphs, int rounds, int threads);

@@ -159,6 +159,34 @@ class _Product(torch.autograd.Function):
         return *made, None, None
 
 
+class _Map(torch.autograd.Function):
+    """A map of a manifold; what its gradient needs is found anew from the inputs."""
+
+    @staticmethod
+    def forward(ctx: Any, name: str, curvature: int, x: Tensor, y: Tensor | None) -> Tensor:
+        kind = getattr(_art.Map, name)
+        width = x.shape[1] - (0 if name in ("from_origin", "unit") else 1)
+        columns = {"from_origin": width + 1, "to_origin": width, "carried": width}
+        out = x.new_empty(len(x), columns.get(name, x.shape[1]))
+        (x,), y = _plain(x), None if y is None else _plain(y)[0]
+        _call(_art.map, kind, curvature, width, x, y, torch.get_num_threads(), out)
+        ctx.save_for_backward(x, y)
+        ctx.map = kind, curvature, width
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        x, y = ctx.saved_tensors
+        made = torch.empty_like(x), None if y is None else torch.empty_like(y)
+        grad, threads = grads[0].contiguous(), torch.get_num_threads()
+        _call(_art.map_backward, *ctx.map, x, y, grad, threads, *made)
+        return None, None, *made
+
+
+def manifold_map(name: str, curvature: int, x: Tensor, y: Tensor | None) -> Tensor:
+    return _Map.apply(name, curvature, x, y)
+
+
 def additive_attention(
     values: Tensor, sent: Tensor, met: Tensor, row_ptr: Tensor, col: Tensor, slope: float
 ) -> Tensor:

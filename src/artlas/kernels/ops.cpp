@@ -3,6 +3,7 @@
 #include "backward.hpp"
 #include "encoder.hpp"
 #include "gw.hpp"
+#include "manifolds.hpp"
 
 namespace artlas::ARTLAS_ISA {
 
@@ -68,6 +69,18 @@ const AttentionOps* attention_ops() {
   static constexpr AttentionOps ops = {A::additive, A::additive_backward, A::product,
                                        A::product_backward};
   return &ops;
+}
+
+const MapOps* map_ops() {
+  using M = Manifolds;
+#define ARTLAS_MAP(map)                               \
+  {                                                   \
+    M::forward_rows<M::map>, M::backward_rows<M::map> \
+  }
+  static constexpr MapOps ops[int(Map::count)] = {ARTLAS_MAP(FromOrigin), ARTLAS_MAP(ToOrigin),
+                                                  ARTLAS_MAP(Mean),       ARTLAS_MAP(Walk),
+                                                  ARTLAS_MAP(Carried),    ARTLAS_MAP(Unit)};
+  return ops;
 }
 
 }  // namespace artlas::ARTLAS_ISA

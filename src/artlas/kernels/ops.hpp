@@ -158,6 +158,21 @@ struct AttentionOps {
                            float* space, float* d_query, float* d_key, float* d_value);
 };
 
+// Rows of a map of a manifold; width: of the space, without time. What is not there has rows of 0.
+struct MapRows {
+  float curvature;
+  int64_t width, x_row, y_row, out_row;
+  const float *x, *y;
+};
+
+enum class Map { from_origin, to_origin, mean, walk, carried, unit, count };
+
+struct MapOps {
+  void (*forward)(const MapRows&, int64_t r0, int64_t r1, float* out);
+  void (*backward)(const MapRows&, const float* grad, int64_t r0, int64_t r1, float* d_x,
+                   float* d_y);
+};
+
 // A graph, a dense relation, and the measures of both, in double precision.
 struct GwView {
   int64_t n, m, stride, first;  // stride: of rows over roles, at least m
@@ -197,6 +212,7 @@ struct GwOps {
   const EncoderOps* encoder_ops();      \
   const GwOps* gw_ops();                \
   const AttentionOps* attention_ops();  \
+  const MapOps* map_ops();              \
   }
 ARTLAS_DECLARE_TABLES(isa_base)
 ARTLAS_DECLARE_TABLES(isa_avx2)

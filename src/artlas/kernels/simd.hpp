@@ -162,6 +162,15 @@ ARTLAS_INLINE vf times_power_of_two(vf x, vf n) {
 
 #endif
 
+ARTLAS_INLINE float dot(const float* a, const float* b, int64_t width) {
+  vf sum = {};
+  int64_t d = 0;
+  for (; d + W <= width; d += W) sum += load(a + d) * load(b + d);
+  float rest = 0;
+  for (; d < width; ++d) rest += a[d] * b[d];
+  return hsum(sum) + rest;
+}
+
 // exp to about one unit in the last place; below -87.3 the result stays at the smallest normal.
 ARTLAS_INLINE vf vexp(vf x) {
   x = vmin(vmax(x, splat(-87.3f)), splat(88.0f));

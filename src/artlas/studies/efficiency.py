@@ -44,8 +44,9 @@ graphs); a time is the median over the repeats of the mean over their iterations
 that takes longer than the cap is ended, and shown by the iterations that it managed, by its
 warm-up if there are no others, by the graphs that it managed if it finished no iteration, else by
 a bound. Inference is from graphs in memory to vectors: ART's paper representation with the shipped
-weights, SCGFM's [w, f(w), H]. Training is one step with Adam. Memory is the growth of the peak of
-resident memory over what the process had with data and model loaded. SCGFM is our implementation
+weights, SCGFM's [w, f(w), H]. Training is one step with Adam, and freed memory is kept, as in
+pretraining. Memory is the growth of the peak of resident memory over what the process had with
+data and model loaded. SCGFM is our implementation
 (none was published): "SCGFM" aligns by POT's conditional gradient, "SCGFM, entropic" by POT's
 entropic solver (epsilon 0.01), and "SCGFM, our solver" by the compiled conditional gradient of
 artlas.gw, all with at most 50 steps. The other methods are ours too, on PyTorch Geometric's layers,

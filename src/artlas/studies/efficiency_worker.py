@@ -14,6 +14,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,7 @@ import numpy as np
 import torch
 
 import artlas
-from artlas import datasets
+from artlas import datasets, heap
 from artlas.baselines import registry
 from artlas.baselines.scgfm import SCGFM, ScgfmConfig, Solver
 from artlas.datasets.registry import find
@@ -168,6 +169,16 @@ def work(configuration: Configuration, tell: Callable[[dict[str, Any]], None]) -
             "threads": torch.get_num_threads(),
         }
     )
+    training = configuration.task == "training"
+    with heap.kept() if training else nullcontext():  # as the trainer does
+        _measure(configuration, parts, before, tell)
+
+
+def _measure(
+    configuration: Configuration, parts: list[Part], before: int,
+    tell: Callable[[dict[str, Any]], None],
+) -> None:  # fmt: skip
+    """Every repeat's warm-up and timed iterations; before: the memory that is not counted."""
     for repeat in range(configuration.repeats):
         for number in range(configuration.warm + configuration.timed):
             whole = 0.0

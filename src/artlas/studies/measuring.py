@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from artlas import heap
 
 
 def random_edges(rng: np.random.Generator, nodes: int, degree: float) -> NDArray[Any]:
@@ -35,7 +36,7 @@ def status(field: str) -> int:
 def reset_peak() -> int:
     """Give free memory back, restart the high-water mark, and say what is in use now."""
     gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
+    heap.trim()
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:

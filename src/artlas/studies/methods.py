@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,11 +37,13 @@ READ_OUTS: dict[str, tuple[ReadOut, ...]] = {"graph": ("pool",), "node": ("pool"
 class MethodFolds:
     """Pretrained baselines by target and seed, kept below the runs of ART's folds.
 
-    epochs: fewer than the paper's if it is not None; records say so.
+    epochs: fewer than the paper's if it is not None; plateau: the share of the loss that an epoch
+    must take away for another one to follow, None for all epochs. Records say so.
     """
 
     folds: Folds
     epochs: int | None = None
+    plateau: float | None = None
 
     @cached_property
     def _loaded(self) -> dict[str, Graphs | EgoGraphs]:
@@ -60,7 +63,10 @@ class MethodFolds:
         """The paper's settings, with as many epochs as are asked for."""
         own = entry.training[self.folds.level]
         epochs = own.epochs if self.epochs is None else min(self.epochs, own.epochs)
-        return dataclasses.replace(own, epochs=epochs, seed=seed, every=200)
+        made = dataclasses.replace(own, epochs=epochs, seed=seed, every=200)
+        if self.plateau is not None:
+            made = dataclasses.replace(made, plateau=self.plateau, patience=1)
+        return made
 
     def folder(self, entry: Entry, target: str, seed: int) -> Path:
         """Where a baseline's model, log and states lie."""
@@ -111,16 +117,22 @@ class MethodFolds:
     def _note_cost(
         self, folder: Path, entry: Entry, training: PretrainConfig, peak: int
     ) -> None:  # fmt: skip
-        """Keep seconds and peak of memory, over all processes that a run took."""
+        """Keep seconds and peak of memory, over all processes that a run took.
+
+        Seconds are as many as all epochs would take that were like the median one: a pause, or
+        another process that came and went, does not count.
+        """
         old = checkpoint.read_json(folder / COST) if (folder / COST).exists() else {"peak_mib": 0}
         log = folder / "log.jsonl"
         lines = log.read_text().splitlines() if log.exists() else []
+        took = [json.loads(line)["seconds"] for line in lines]
         cost = {
-            "epochs": len(lines),
+            "epochs": len(took),
             "of": entry.training[self.folds.level].epochs,
-            "seconds": round(sum(json.loads(line)["seconds"] for line in lines), 1),
+            "seconds": round(len(took) * statistics.median(took), 1) if took else 0.0,
             "peak_mib": max(round(peak / 2**20), old["peak_mib"]),
             "threads": torch.get_num_threads(),
+            "plateau": training.plateau if len(took) < training.epochs else None,  # what ended it
         }
         checkpoint.write_json(folder / COST, cost)
 

@@ -1,0 +1,76 @@
+"""Memory of large blocks is used again while training lasts, and given back after it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+from artlas import heap
+
+# In a process of its own, whose heap has nothing free yet: fresh pages of a block of 256 MiB after
+# one of its size was freed, without, within and after; and resident memory within and after.
+PROGRAM = """
+import json, resource, torch
+from artlas import heap
+from artlas.studies.measuring import status
+
+def faults():
+    torch.zeros(2**26).add_(1)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    torch.zeros(2**26).add_(1)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+usual, resting = faults(), status("VmRSS")
+with heap.kept():
+    within, held = faults(), status("VmRSS") - resting
+print(json.dumps([usual, within, faults(), held, status("VmRSS") - resting]))
+"""
+
+
+@pytest.fixture
+def plain(monkeypatch):
+    for name in [name for name in os.environ if name.startswith("MALLOC_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has these switches")
+def test_freed_blocks_are_used_again_and_given_back(plain):
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    usual, within, after, held, left = json.loads(done.stdout)
+    assert usual > 100  # or there is nothing to gain, and the module should go
+    assert within < usual / 10
+    assert after > usual / 2
+    assert held > 2**27
+    assert left < 2**27
+
+
+def test_it_ends_with_an_error_too(plain, monkeypatch):
+    calls = []
+    monkeypatch.setattr(heap, "_call", lambda name, *values: calls.append((name, *values)))
+    with pytest.raises(KeyError), heap.kept():
+        raise KeyError
+    assert calls[-1] == ("malloc_trim", 0)
+    assert [call[2] for call in calls[:-1] if call[1] == heap._MMAP_MAX] == [0, 65_536]
+
+
+def test_settings_of_the_environment_stay(monkeypatch):
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", str(2**34))
+    monkeypatch.setattr(heap, "_call", lambda name, *values: pytest.fail(name))
+    with heap.kept():
+        pass
+
+
+def test_another_allocator_is_left_alone(plain, monkeypatch):
+    class Without:
+        def __getattr__(self, name):
+            raise AttributeError(name)
+
+    monkeypatch.setattr(heap.ctypes, "CDLL", lambda name: Without())
+    with heap.kept():
+        pass
