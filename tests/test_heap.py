@@ -13,22 +13,27 @@ import pytest
 from artlas import heap
 
 # In a process of its own, whose heap has nothing free yet: fresh pages of a block of 256 MiB after
-# one of its size was freed, without, within and after; and resident memory within and after.
+# some of its size were freed, without and within; resident memory within and after; and what stays
+# resident of a larger block that is freed afterwards. Some: an aligned block asks for a little more
+# than it takes, so that the hole of the first one is too small for the second where anything lies
+# right behind it.
 PROGRAM = """
 import json, resource, torch
 from artlas import heap
 from artlas.studies.measuring import status
 
 def faults():
-    torch.zeros(2**26).add_(1)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    torch.zeros(2**26).add_(1)
+    for _ in range(4):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        torch.zeros(2**26).add_(1)
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 usual, resting = faults(), status("VmRSS")
 with heap.kept():
     within, held = faults(), status("VmRSS") - resting
-print(json.dumps([usual, within, faults(), held, status("VmRSS") - resting]))
+left = status("VmRSS") - resting
+torch.zeros(2**28).add_(1)
+print(json.dumps([usual, within, held, left, status("VmRSS") - resting]))
 """
 
 
@@ -42,12 +47,12 @@ def plain(monkeypatch):
 def test_freed_blocks_are_used_again_and_given_back(plain):
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    usual, within, after, held, left = json.loads(done.stdout)
+    usual, within, held, left, after = json.loads(done.stdout)
     assert usual > 100  # or there is nothing to gain, and the module should go
     assert within < usual / 10
-    assert after > usual / 2
     assert held > 2**27
     assert left < 2**27
+    assert after < 2**27
 
 
 def test_it_ends_with_an_error_too(plain, monkeypatch):
