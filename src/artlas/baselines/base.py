@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from artlas import checkpoint, checks, distributed
-from artlas.baselines.batch import Batch
+from artlas.baselines.batch import Batch, Shared
 from artlas.entrance import fail
 from artlas.graphs import Graphs, as_graphs
 from artlas.ppr import EgoGraphs
@@ -228,17 +228,24 @@ class _Learning:
     def batch(self, members: list[Member]) -> Batch:
         """These graphs, domain by domain."""
         ordered = tuple(sorted(members, key=lambda member: self.place[member[0]]))
-        parts, xs = [], []
+        parts, tables, rows, count = [], [], [], 0
         for name, group in itertools.groupby(ordered, key=lambda member: member[0]):
             part = self.structures[name][[number for _, number in group]]
             x = self.features[name]
             if x is not None:
-                xs.append(x.index_select(0, torch.from_numpy(part.ids)))
+                used, own = _numbered(torch.from_numpy(part.ids), len(x))
+                tables.append(x.index_select(0, used))
+                rows.append(own + count)
+                count += len(used)
             parts.append(dataclasses.replace(part, ids=None))
         graphs = Graphs.concat(parts)
-        x = torch.cat(xs) if xs else torch.ones(graphs.num_nodes, 1)
+        features: Tensor | Shared = torch.ones(graphs.num_nodes, 1)
+        if tables:
+            features = torch.cat(tables)
+            if count < graphs.num_nodes:
+                features = Shared(features, torch.cat(rows))
         return Batch(
-            graphs.node_ptr, graphs.row_ptr, graphs.col, x,
+            graphs.node_ptr, graphs.row_ptr, graphs.col, features,
             torch.tensor([self.place[name] for name, _ in ordered]),
             torch.stack([self.labels[name][number] for name, number in ordered]),
             ordered,
@@ -291,6 +298,16 @@ def _structures(graphs: Graphs | EgoGraphs) -> Graphs | EgoGraphs:
         egos = dataclasses.replace(graphs, graph=bare)
         return egos[:] if len(graphs.nodes) <= KEPT_NODES else egos
     return bare
+
+
+def _numbered(ids: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Which of so many numbers occur, in the order of each one's first place if none does twice,
+    ascending otherwise; and the place among them of each."""
+    if len(ids) > count or len(ids.unique()) < len(ids):
+        known = torch.zeros(count, dtype=torch.bool)
+        known[ids] = True
+        return known.nonzero()[:, 0], (known.cumsum(0) - 1)[ids]
+    return ids, torch.arange(len(ids))
 
 
 def _features_hash(graphs: Graphs | EgoGraphs) -> str:

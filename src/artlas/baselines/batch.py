@@ -5,7 +5,10 @@ Shapes: N nodes, G graphs, E entries of the adjacency (both directions of every 
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
+import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,21 +20,46 @@ from torch.nn.functional import embedding_bag
 from artlas.graphs import Graphs
 from artlas.sampling import Member
 
+PART = 8_192  # nodes whose states stay in a core's cache from one layer to the next
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """Features of nodes many of which are the same: the rows [N] of a table [T, d].
+
+    Ego-graphs of one network meet in its nodes, so that a batch has several times fewer features
+    than nodes, and a linear map of them less to do.
+    """
+
+    table: Tensor
+    rows: Tensor
+
+    def whole(self) -> Tensor:
+        """The features of every node, [N, d]; of a table with gradients too."""
+        return _Rows.apply(self.table, self.rows)
+
+
+def through(linear: Callable[[Tensor], Tensor], features: Tensor | Shared) -> Tensor:
+    """A linear map of features, [N, c]."""
+    if isinstance(features, Shared):
+        return Shared(linear(features.table), features.rows).whole()
+    return linear(features)
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Undirected graphs as the CSR of their adjacency, without loops.
 
-    node_ptr int64 [G + 1], row_ptr int64 [N + 1], col int32 [E], x float [N, d]; domain int64 [G]:
-    the number of each graph's domain; y: the labels of the graphs [G] or None. members: the name of
-    its domain and the number there of every graph, in training. The first node of an ego-graph is
-    its centre.
+    node_ptr int64 [G + 1], row_ptr int64 [N + 1], col int32 [E], features float [N, d], or shared;
+    domain int64 [G]: the number of each graph's domain; y: the labels of the graphs [G] or None.
+    members: the name of its domain and the number there of every graph, in training. The first node
+    of an ego-graph is its centre.
     """
 
     node_ptr: Tensor
     row_ptr: Tensor
     col: Tensor
-    x: Tensor
+    features: Tensor | Shared
     domain: Tensor
     y: Tensor | None = None
     members: tuple[Member, ...] = ()
@@ -50,6 +78,17 @@ class Batch:
     @property
     def num_graphs(self) -> int:
         return len(self.node_ptr) - 1
+
+    @cached_property
+    def x(self) -> Tensor:
+        """The features of every node, [N, d]."""
+        return self.features.whole() if isinstance(self.features, Shared) else self.features
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the features."""
+        table = self.features.table if isinstance(self.features, Shared) else self.features
+        return table.dtype
 
     @cached_property
     def sizes(self) -> Tensor:
@@ -79,11 +118,11 @@ class Batch:
     @cached_property
     def scale(self) -> Tensor:
         """(degree + 1)^(-1/2), [N, 1]: a GCN's normalisation with loops."""
-        return (self.degree + 1).to(self.x.dtype).rsqrt()[:, None]
+        return (self.degree + 1).to(self.dtype).rsqrt()[:, None]
 
-    def with_x(self, x: Tensor) -> Batch:
-        """The same graphs with other features [N, d]."""
-        made = dataclasses.replace(self, x=x)
+    def with_x(self, features: Tensor | Shared) -> Batch:
+        """The same graphs with other features, of N nodes."""
+        made = dataclasses.replace(self, features=features)
         for name in ("sizes", "degree", "graph_of", "row", "scale"):
             if name in self.__dict__:  # what follows from the structure alone
                 made.__dict__[name] = self.__dict__[name]
@@ -106,6 +145,13 @@ class Batch:
         """Means over the nodes of every graph, [G, c]."""
         return self.sum_pool(values) / self.sizes[:, None]
 
+    def mean_features(self) -> Tensor:
+        """Means of the features over the nodes of every graph, [G, d]."""
+        if isinstance(self.features, Shared):
+            total = _bags(self.features.table, self.node_ptr, self.features.rows)
+            return total / self.sizes[:, None]
+        return self.mean_pool(self.features)
+
     def spread(self, values: Tensor) -> Tensor:
         """The vector of its graph for every node, [N, c], of values [G, c]."""
         return _Spread.apply(values, self.node_ptr, self.graph_of)
@@ -125,7 +171,37 @@ class Batch:
             node_ptr=torch.cat([kept.new_zeros(1), kept]).cumsum(0)[self.node_ptr],
             row_ptr=_pointer(left.degree[kept]),
             col=number[left.col],
-            x=self.x[kept],
+            features=_only(self.features, kept),
+        )
+
+    def parts(self, nodes: int = PART) -> list[Batch]:
+        """The same graphs, few at a time: as many as have so many nodes, or one that has more."""
+        ptr, ends = self.node_ptr.tolist(), [0]
+        while ends[-1] < self.num_graphs:
+            within = bisect.bisect_right(ptr, ptr[ends[-1]] + nodes) - 1
+            ends.append(max(ends[-1] + 1, within))
+        cuts = [ptr[end] for end in ends]
+        features = _cut(self.features, [b - a for a, b in itertools.pairwise(cuts)])
+        return [
+            self._between(*graphs, *rows, own)
+            for graphs, rows, own in zip(
+                itertools.pairwise(ends), itertools.pairwise(cuts), features, strict=True
+            )
+        ]
+
+    def _between(
+        self, first: int, last: int, begin: int, end: int, features: Tensor | Shared
+    ) -> Batch:
+        """The graphs from first to before last, with nodes from begin to before end."""
+        row_ptr = self.row_ptr[begin : end + 1]
+        return Batch(
+            self.node_ptr[first : last + 1] - begin,
+            row_ptr - row_ptr[0],
+            self.col[int(row_ptr[0]) : int(row_ptr[-1])] - begin,
+            features,
+            self.domain[first:last],
+            None if self.y is None else self.y[first:last],
+            self.members[first:last],
         )
 
     def chance(self, seed: int) -> Tensor:
@@ -136,6 +212,21 @@ class Batch:
         for factor in (0x2545F4914F6CDD1D, 0x27D4EB2F165667C5):
             mixed = (mixed ^ (mixed >> 29)) * factor
         return ((mixed ^ (mixed >> 32)) & 0xFFFFFF).to(torch.float32) / 0x1000000
+
+
+class _Rows(torch.autograd.Function):
+    """Rows of a table; the gradient of a row is the sum over those who have it, in order."""
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, rows: Tensor) -> Tensor:
+        ctx.saved = len(table), rows
+        return table.index_select(0, rows)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        count, rows = ctx.saved
+        pointer = _pointer(torch.bincount(rows, minlength=count))
+        return _bags(grads[0], pointer, rows.argsort(stable=True)), None
 
 
 class _Neighbours(torch.autograd.Function):
@@ -183,6 +274,19 @@ def _bags(values: Tensor, pointer: Tensor, members: Tensor) -> Tensor:
         return values.new_zeros(len(pointer) - 1, values.shape[1])
     offsets = pointer[:-1].to(members.dtype)
     return embedding_bag(members, values.contiguous(), offsets, mode="sum")
+
+
+def _only(features: Tensor | Shared, kept: Tensor) -> Tensor | Shared:
+    if isinstance(features, Shared):
+        return dataclasses.replace(features, rows=features.rows[kept])
+    return features[kept]
+
+
+def _cut(features: Tensor | Shared, sizes: list[int]) -> Iterator[Tensor | Shared]:
+    """Features of consecutive nodes; as one operation, whose gradient is made in one."""
+    if isinstance(features, Shared):
+        return (dataclasses.replace(features, rows=rows) for rows in features.rows.split(sizes))
+    return iter(features.split(sizes))
 
 
 def _repeated(pointer: Tensor) -> Tensor:

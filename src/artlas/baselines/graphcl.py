@@ -71,7 +71,7 @@ class GraphCL(Baseline):
 
     def loss(self, batch: Batch) -> Tensor:
         if batch.num_graphs < 2:
-            return sum((0 * p.sum() for p in self.parameters()), batch.x.new_zeros(()))
+            return sum((0 * p.sum() for p in self.parameters()), torch.zeros(()))
         one, other = (
             self.project(augment(batch, name, self.config.ratio)) for name in self.config.views
         )
@@ -79,11 +79,11 @@ class GraphCL(Baseline):
 
     def project(self, view: Batch) -> Tensor:
         """z of every graph of a view, [G, 3 hidden]."""
-        pooled = [view.sum_pool(states) for states in self.encoder(view.x, view)]
+        pooled = [view.sum_pool(states) for states in self.encoder(view.features, view)]
         return self.projector(torch.cat(pooled, 1))
 
     def states(self, batch: Batch) -> Tensor:
-        return torch.cat(self.encoder(batch.x, batch), 1)
+        return torch.cat(self.encoder(batch.features, batch), 1)
 
     def pool(self, batch: Batch, states: Tensor) -> Tensor:
         return batch.sum_pool(states)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from artlas.baselines.batch import Batch
+from artlas.baselines.batch import Batch, Shared, through
 from artlas.kernels import additive_attention, unit
 
 try:
@@ -19,25 +19,41 @@ except ImportError as error:
     ) from error
 
 
-class GCNLayer(GCNConv):
+class Meeting(nn.Module):
+    """A layer that maps every node's vector linearly, and then lets neighbours meet."""
+
+    lin: nn.Module
+
+    def forward(self, x: Tensor | Shared, batch: Batch) -> Tensor:
+        return self.meet(through(self.lin, x), batch)
+
+    def meet(self, values: Tensor, batch: Batch) -> Tensor:
+        """What follows the linear map."""
+        raise NotImplementedError
+
+
+class GCNLayer(Meeting, GCNConv):
     """PyTorch Geometric's GCNConv, on the symmetric adjacency of a batch: the same result."""
 
-    def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        return batch.propagate(self.lin(x)) + self.bias
+    def meet(self, values: Tensor, batch: Batch) -> Tensor:
+        return batch.propagate(values) + self.bias
 
 
 class GINLayer(GINConv):
     """PyTorch Geometric's GINConv, likewise."""
 
-    def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        return self.nn(batch.neighbour_sums(x) + (1 + self.eps) * x)
+    def forward(self, x: Tensor | Shared, batch: Batch) -> Tensor:
+        # the perceptron begins with a linear map: sums that follow it are narrower
+        first, *rest = self.nn if isinstance(self.nn, nn.Sequential) else [self.nn]
+        values = through(lambda rows: nn.functional.linear(rows, first.weight), x)
+        values = batch.neighbour_sums(values) + (1 + self.eps) * values + first.bias
+        return nn.Sequential(*rest)(values)
 
 
-class GATLayer(GATConv):
+class GATLayer(Meeting, GATConv):
     """PyTorch Geometric's GATConv, likewise; nothing is kept of an edge."""
 
-    def forward(self, x: Tensor, batch: Batch) -> Tensor:
-        values = self.lin(x)
+    def meet(self, values: Tensor, batch: Batch) -> Tensor:
         by_head = values.view(-1, self.heads, self.out_channels)
         sent, met = ((by_head * weights).sum(-1) for weights in (self.att_src, self.att_dst))
         place = batch.row_ptr, batch.col
@@ -90,8 +106,8 @@ class GCN(nn.Module):
             after.append(nn.Sequential(*parts))
         self.after = nn.ModuleList(after)
 
-    def forward(self, x: Tensor, batch: Batch) -> list[Tensor]:
-        states = []
+    def forward(self, x: Tensor | Shared, batch: Batch) -> list[Tensor]:
+        states: list[Tensor] = []
         for layer, after in zip(self.layers, self.after, strict=True):
             x = after(layer(x, batch))
             states.append(x)

@@ -240,7 +240,7 @@ def fuse(batch: Batch, pairs: Pairs) -> Batch:
         node_ptr=ptr[0::2] - torch.arange(mixes + 1),
         row_ptr=torch.cat([row_ptr[:-1][~second], row_ptr[-1:]]),
         col=number[place][col],
-        x=x,
+        features=x,
         domain=batch.domain[graph[0::2]],
     )
 

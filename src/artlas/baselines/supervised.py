@@ -13,13 +13,15 @@ for nothing. The frozen vector is h.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
 from artlas.baselines.base import Baseline
-from artlas.baselines.batch import Batch
+from artlas.baselines.batch import Batch, Shared, through
+from artlas.baselines.layers import Meeting
 from artlas.entrance import fail
 
 
@@ -46,8 +48,8 @@ class Supervised(Baseline):
                 f"{self.name} learns from the labels of its sources", "graphs without labels",
                 "pass labelled sources, or choose a method that needs none",
             )  # fmt: skip
-        pooled = torch.cat([self.pool(batch, x) for x in self._layers(batch)], 1)
-        total = batch.x.new_zeros(())
+        pooled = self._pooled(batch)
+        total = pooled.new_zeros(())
         for number, head in enumerate(self.heads):
             own = (batch.domain == number) & (batch.y >= 0)
             if own.any():
@@ -56,16 +58,34 @@ class Supervised(Baseline):
                 )
         return total / (batch.y >= 0).sum()
 
-    def _layers(self, batch: Batch) -> list[Tensor]:
-        """The states of nodes after every layer."""
-        x, found = batch.x, []
-        for layer in self.convolutions:
+    def _pooled(self, batch: Batch) -> Tensor:
+        """The vectors of graphs, [G, 3 hidden], of few at a time unless a layer looks at all."""
+        first = self.convolutions[0]
+        if not isinstance(first, Meeting):
+            return self._joined(batch, self._layers(batch.features, batch))
+        parts = batch.with_x(through(first.lin, batch.features)).parts()
+        return torch.cat([self._joined(part, self._after_first(part)) for part in parts])
+
+    def _joined(self, batch: Batch, states: Iterable[Tensor]) -> Tensor:
+        return torch.cat([self.pool(batch, x) for x in states], 1)
+
+    def _after_first(self, batch: Batch) -> list[Tensor]:
+        """The states of nodes after every layer, where features are what the first maps them to."""
+        first = self.convolutions[0]
+        assert isinstance(first, Meeting)
+        x = torch.relu(first.meet(batch.x, batch))
+        return [x, *self._layers(x, batch, 1)]
+
+    def _layers(self, x: Tensor | Shared, batch: Batch, begin: int = 0) -> list[Tensor]:
+        """The states of nodes after every layer from one on."""
+        found: list[Tensor] = []
+        for layer in self.convolutions[begin:]:
             x = torch.relu(layer(x, batch))
             found.append(x)
         return found
 
     def states(self, batch: Batch) -> Tensor:
-        return torch.cat(self._layers(batch), 1)
+        return torch.cat(self._layers(batch.features, batch), 1)
 
     def pool(self, batch: Batch, states: Tensor) -> Tensor:
         return batch.sum_pool(states) if self.pooling == "sum" else batch.mean_pool(states)

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from artlas.baselines.batch import Batch
+from artlas.baselines.batch import Batch, Shared
 
 View = Literal["drop_nodes", "perturb_edges", "mask_features", "subgraph"]
 
@@ -39,8 +39,18 @@ def drop_nodes(batch: Batch, ratio: float) -> Batch:
 def mask_features(batch: Batch, ratio: float) -> Batch:
     """The features of floor(ratio n) random nodes of every graph are the mean of their graph."""
     masked = some_nodes(batch, _share(batch, ratio))
-    x = batch.x.clone()
-    x[masked] = batch.mean_pool(batch.x)[batch.graph_of[masked]]
+    return with_means(batch, masked)
+
+
+def with_means(batch: Batch, masked: Tensor) -> Batch:
+    """The features of masked nodes, bool [N], are the mean of their graph."""
+    features = batch.features
+    means = batch.mean_features()
+    if isinstance(features, Shared):
+        rows = torch.where(masked, len(features.table) + batch.graph_of, features.rows)
+        return batch.with_x(Shared(torch.cat([features.table, means]), rows))
+    x = features.clone()
+    x[masked] = means[batch.graph_of[masked]]
     return batch.with_x(x)
 
 
