@@ -20,7 +20,7 @@ from torch.nn.functional import embedding_bag
 from artlas.graphs import Graphs
 from artlas.sampling import Member
 
-PART = 8_192  # nodes whose states stay in a core's cache from one layer to the next
+PART = 1 << 20  # numbers of a state that stays in cache from one operation to the next
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,8 +163,20 @@ class Batch:
 
     def keep_nodes(self, kept: Tensor) -> Batch:
         """The subgraphs that some nodes induce, bool [N]; every graph must keep one at least."""
+        return self._keep(kept, kept[self.row] & kept[self.col])
+
+    def around(self, nodes: Tensor) -> Tensor:
+        """Nodes, bool [N], and all their neighbours, bool [N]."""
+        found = nodes.clone()
+        found[self.col[nodes[self.row]]] = True
+        return found
+
+    def towards(self, nodes: Tensor, kept: Tensor) -> Batch:
+        """The edges of nodes, bool [N], among those that are kept, bool [N]: these and around."""
+        return self._keep(kept, nodes[self.row] | nodes[self.col])
+
+    def _keep(self, kept: Tensor, entries: Tensor) -> Batch:
         number = (kept.cumsum(0) - 1).to(torch.int32)
-        entries = kept[self.row] & kept[self.col]
         left = self.keep_entries(entries)
         return dataclasses.replace(
             self,
@@ -174,9 +186,10 @@ class Batch:
             features=_only(self.features, kept),
         )
 
-    def parts(self, nodes: int = PART) -> list[Batch]:
-        """The same graphs, few at a time: as many as have so many nodes, or one that has more."""
-        ptr, ends = self.node_ptr.tolist(), [0]
+    def parts(self, width: int, numbers: int = PART) -> list[Batch]:
+        """The same graphs, few at a time: as many as have so many numbers in vectors of the width,
+        or one that has more."""
+        ptr, ends, nodes = self.node_ptr.tolist(), [0], numbers // width
         while ends[-1] < self.num_graphs:
             within = bisect.bisect_right(ptr, ptr[ends[-1]] + nodes) - 1
             ends.append(max(ends[-1] + 1, within))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,10 +20,10 @@ except ImportError as error:
     ) from error
 
 
-class Meeting(nn.Module):
+class Meeting:
     """A layer that maps every node's vector linearly, and then lets neighbours meet."""
 
-    lin: nn.Module
+    lin: Any
 
     def forward(self, x: Tensor | Shared, batch: Batch) -> Tensor:
         return self.meet(through(self.lin, x), batch)
@@ -109,8 +110,7 @@ class GCN(nn.Module):
     def forward(self, x: Tensor | Shared, batch: Batch) -> list[Tensor]:
         states: list[Tensor] = []
         for layer, after in zip(self.layers, self.after, strict=True):
-            x = after(layer(x, batch))
-            states.append(x)
+            states.append(after(layer(states[-1] if states else x, batch)))
         return states
 
 

@@ -97,15 +97,19 @@ class Layer(nn.Module):
         self.euclidean = _perceptron(2 * width, width, config)
 
     def forward(
-        self, e: Tensor, h: Tensor, s: Tensor, batch: Batch, trees: Batch
+        self, e: Tensor, h: Tensor, s: Tensor, batch: Batch, trees: Batch, chosen: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
+        """The three of all nodes, or of those that are chosen."""
         flat_h, flat_s = HYPERBOLOID.to_origin(h), SPHERE.to_origin(s)
         query, key, value = self.from_sphere
         sent = HYPERBOLOID.from_origin(value(flat_h))
         h = HYPERBOLOID.mean(h, _attend(query(flat_s), key(flat_h), sent, trees))
         query, key, value = self.from_tree
         sent, flat_h = SPHERE.from_origin(value(flat_s)), HYPERBOLOID.to_origin(h)
-        s = SPHERE.walk(s, _attend(query(flat_h), key(flat_s), sent, batch))
+        moved = _attend(query(flat_h), key(flat_s), sent, batch)
+        if chosen is not None:
+            e, h, s, moved = (rows.index_select(0, chosen) for rows in (e, h, s, moved))
+        s = SPHERE.walk(s, moved)
         carried = [HYPERBOLOID.carried(h, e), SPHERE.carried(s, e)]
         return e + self.euclidean(torch.cat(carried, 1)), h, s
 
@@ -138,9 +142,10 @@ class RiemannGFM(Baseline):
         trees = forest(graphs, self.config.root == "centre")
         return trees.with_features(spectra(graphs, self.config.width))
 
-    def _tokens(self, batch: Batch, structure: Graphs) -> tuple[Tensor, Tensor, Tensor]:
-        """e [N, w], h and s [N, 1 + w] after all layers."""
-        trees = Batch.of(structure)
+    def _tokens(
+        self, batch: Batch, trees: Batch, chosen: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """e [N, w], h and s [N, 1 + w] after all layers, of all nodes or those chosen, bool [N]."""
         first = (
             space.from_origin(start(trees.x))
             for space, start in zip((HYPERBOLOID, SPHERE), self.starts, strict=True)
@@ -150,16 +155,40 @@ class RiemannGFM(Baseline):
             for space, points in zip((HYPERBOLOID, SPHERE), first, strict=True)
         )
         e = self.euclidean(trees.x)
-        for layer in self.layers:
-            e, h, s = layer(e, h, s, batch, trees)
+        views = self._views(batch, trees, chosen)
+        for layer, (around, below, kept) in zip(self.layers, views, strict=True):
+            e, h, s = layer(e, h, s, around, below, kept)
         return e, h, s
+
+    def _views(
+        self, batch: Batch, trees: Batch, chosen: Tensor | None
+    ) -> list[tuple[Batch, Batch, Tensor | None]]:
+        """What each layer sees, and which of its nodes the next one needs, [n]; None for all.
+
+        The last must give the chosen nodes, bool [N], and so each layer theirs and their neighbours
+        of the one that follows.
+        """
+        if chosen is None:
+            return [(batch, trees, None)] * len(self.layers)
+        views: list[tuple[Batch, Batch, Tensor | None]] = []
+        for _ in self.layers[1:]:
+            given = batch.around(chosen) | trees.around(chosen)
+            pair = batch.towards(chosen, given), trees.towards(chosen, given)
+            views.append((*pair, chosen[given].nonzero()[:, 0]))
+            chosen = given
+        views.append((batch, trees, chosen.nonzero()[:, 0]))
+        return views[::-1]
 
     def loss(self, batch: Batch) -> Tensor:
         groups = itertools.groupby(batch.members, key=lambda member: member[0])
         known = [self._known[name][[number for _, number in group]] for name, group in groups]
-        e, h, s = self._tokens(batch, Graphs.concat(known))
-        chosen = torch.randperm(batch.num_nodes)[: self.config.nodes]
-        e, h, s = e[chosen], h[chosen], s[chosen]
+        trees = Batch.of(Graphs.concat(known))
+        chosen = torch.zeros(batch.num_nodes, dtype=torch.bool)
+        chosen[torch.randperm(batch.num_nodes)[: self.config.nodes]] = True
+        parts, below = (whole.parts(2 * self.config.width) for whole in (batch, trees))
+        own = chosen.split([part.num_nodes for part in parts])
+        made = [self._tokens(*part) for part in zip(parts, below, own, strict=True)]
+        e, h, s = (torch.cat(rows) for rows in zip(*made, strict=True))
         first, second = (
             self.projector(torch.cat([space.to_origin(points), space.carried(points, e)], 1))
             for space, points in ((HYPERBOLOID, h), (SPHERE, s))
@@ -168,7 +197,7 @@ class RiemannGFM(Baseline):
 
     def states(self, batch: Batch) -> Tensor:
         graphs = Graphs(batch.node_ptr, batch.row_ptr, batch.col)
-        _, h, s = self._tokens(batch, self._structure(graphs))
+        _, h, s = self._tokens(batch, Batch.of(self._structure(graphs)))
         made = [HYPERBOLOID.to_origin(h), SPHERE.to_origin(s)]
         return torch.cat([*made, batch.x] if self.config.with_features else made, 1)
 

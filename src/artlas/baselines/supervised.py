@@ -63,7 +63,7 @@ class Supervised(Baseline):
         first = self.convolutions[0]
         if not isinstance(first, Meeting):
             return self._joined(batch, self._layers(batch.features, batch))
-        parts = batch.with_x(through(first.lin, batch.features)).parts()
+        parts = batch.with_x(through(first.lin, batch.features)).parts(self.config.hidden)
         return torch.cat([self._joined(part, self._after_first(part)) for part in parts])
 
     def _joined(self, batch: Batch, states: Iterable[Tensor]) -> Tensor:
