@@ -45,7 +45,8 @@ class GINLayer(GINConv):
 
     def forward(self, x: Tensor | Shared, batch: Batch) -> Tensor:
         # the perceptron begins with a linear map: sums that follow it are narrower
-        first, *rest = self.nn if isinstance(self.nn, nn.Sequential) else [self.nn]
+        modules: list[Any] = list(self.nn) if isinstance(self.nn, nn.Sequential) else [self.nn]
+        first, *rest = modules
         values = through(lambda rows: nn.functional.linear(rows, first.weight), x)
         values = batch.neighbour_sums(values) + (1 + self.eps) * values + first.bias
         return nn.Sequential(*rest)(values)
