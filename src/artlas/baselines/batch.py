@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from artlas.graphs import Graphs
+from artlas.kernels import normalised_sums
 from artlas.sampling import Member
 
 PART = 1 << 20  # numbers of a state that stays in cache from one operation to the next
@@ -39,11 +40,17 @@ class Shared:
         return _Rows.apply(self.table, self.rows)
 
 
-def through(linear: Callable[[Tensor], Tensor], features: Tensor | Shared) -> Tensor:
-    """A linear map of features, [N, c]."""
+def entering(linear: Callable[[Tensor], Tensor], features: Tensor | Shared) -> Tensor | Shared:
+    """A linear map of features, shared if they are."""
     if isinstance(features, Shared):
-        return Shared(linear(features.table), features.rows).whole()
+        return Shared(linear(features.table), features.rows)
     return linear(features)
+
+
+def through(linear: Callable[[Tensor], Tensor], features: Tensor | Shared) -> Tensor:
+    """The same for every node, [N, c]."""
+    made = entering(linear, features)
+    return made.whole() if isinstance(made, Shared) else made
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +124,8 @@ class Batch:
 
     @cached_property
     def scale(self) -> Tensor:
-        """(degree + 1)^(-1/2), [N, 1]: a GCN's normalisation with loops."""
-        return (self.degree + 1).to(self.dtype).rsqrt()[:, None]
+        """(degree + 1)^(-1/2), [N]: a GCN's normalisation with loops."""
+        return (self.degree + 1).to(self.dtype).rsqrt()
 
     def with_x(self, features: Tensor | Shared) -> Batch:
         """The same graphs with other features, of N nodes."""
@@ -134,8 +141,7 @@ class Batch:
 
     def propagate(self, values: Tensor) -> Tensor:
         """A GCN's normalised adjacency with loops times values [N, c]."""
-        scaled = self.scale * values
-        return self.scale * (self.neighbour_sums(scaled) + scaled)
+        return normalised_sums(values, self.scale, self.row_ptr, self.col)
 
     def sum_pool(self, values: Tensor) -> Tensor:
         """Sums over the nodes of every graph, [G, c]."""
@@ -144,13 +150,6 @@ class Batch:
     def mean_pool(self, values: Tensor) -> Tensor:
         """Means over the nodes of every graph, [G, c]."""
         return self.sum_pool(values) / self.sizes[:, None]
-
-    def mean_features(self) -> Tensor:
-        """Means of the features over the nodes of every graph, [G, d]."""
-        if isinstance(self.features, Shared):
-            total = _bags(self.features.table, self.node_ptr, self.features.rows)
-            return total / self.sizes[:, None]
-        return self.mean_pool(self.features)
 
     def spread(self, values: Tensor) -> Tensor:
         """The vector of its graph for every node, [N, c], of values [G, c]."""

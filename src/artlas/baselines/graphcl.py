@@ -72,14 +72,16 @@ class GraphCL(Baseline):
     def loss(self, batch: Batch) -> Tensor:
         if batch.num_graphs < 2:
             return sum((0 * p.sum() for p in self.parameters()), torch.zeros(()))
+        # views drop nodes and edges and take means, before or after a linear map: both share it
+        entered = batch.with_x(self.encoder.enter(batch.features))
         one, other = (
-            self.project(augment(batch, name, self.config.ratio)) for name in self.config.views
+            self.project(augment(entered, name, self.config.ratio)) for name in self.config.views
         )
         return contrast(one, other, self.config.temperature)
 
     def project(self, view: Batch) -> Tensor:
-        """z of every graph of a view, [G, 3 hidden]."""
-        pooled = [view.sum_pool(states) for states in self.encoder(view.features, view)]
+        """z of every graph of a view whose features have entered, [G, 3 hidden]."""
+        pooled = [view.sum_pool(states) for states in self.encoder.entered(view)]
         return self.projector(torch.cat(pooled, 1))
 
     def states(self, batch: Batch) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from artlas.baselines.batch import Batch, Shared, through
+from artlas.baselines.batch import Batch, Shared, entering, through
 from artlas.kernels import additive_attention, unit
 
 try:
@@ -109,10 +109,23 @@ class GCN(nn.Module):
         self.after = nn.ModuleList(after)
 
     def forward(self, x: Tensor | Shared, batch: Batch) -> list[Tensor]:
-        states: list[Tensor] = []
-        for layer, after in zip(self.layers, self.after, strict=True):
-            states.append(after(layer(states[-1] if states else x, batch)))
+        return self.entered(batch.with_x(self.enter(x)))
+
+    def enter(self, features: Tensor | Shared) -> Tensor | Shared:
+        """The first layer's linear map of features."""
+        return entering(self._layer(0).lin, features)
+
+    def entered(self, batch: Batch) -> list[Tensor]:
+        """The states after every layer, where features have entered."""
+        states = [self.after[0](self._layer(0).meet(batch.x, batch))]
+        for layer, after in list(zip(self.layers, self.after, strict=True))[1:]:
+            states.append(after(layer(states[-1], batch)))
         return states
+
+    def _layer(self, number: int) -> GCNLayer:
+        layer = self.layers[number]
+        assert isinstance(layer, GCNLayer)
+        return layer
 
 
 def cosine(a: Tensor, b: Tensor) -> Tensor:

@@ -193,6 +193,15 @@ def additive_attention(
     return module.additive_attention(values, sent, met, row_ptr, col, slope)
 
 
+def normalised_sums(values: Tensor, scale: Tensor, row_ptr: Tensor, col: Tensor) -> Tensor:
+    r""":math:`S (A + I) S\, V` for values V [N, c] and a diagonal S given as scale [N].
+
+    The adjacency is given as for additive attention; differentiable in values.
+    """
+    module = native_for(values) or torch_attention
+    return module.normalised_sums(values, scale, row_ptr, col)
+
+
 def product_attention(
     query: Tensor, key: Tensor, value: Tensor, row_ptr: Tensor, col: Tensor
 ) -> Tensor:

@@ -213,6 +213,43 @@ struct Attention {
                      : additive_backward_rows<0>)(p, a, g, r0, r1, space, d_values, d_sent, d_met);
   }
 
+  // Rows of R registers; 0: of any width, in memory
+  template <int R>
+  static void normalised_rows(const Pattern& p, const Normalised& a, int64_t r0, int64_t r1,
+                              float* out) {
+    const int64_t row = a.width;
+    for (int64_t i = r0; i < r1; ++i) {
+      const int64_t end = p.row_ptr[i + 1];
+      float* to = out + i * row;
+      [[maybe_unused]] vf acc[R + 1] = {};
+      if constexpr (R == 0) clear(row, to);
+      for (int64_t e = p.row_ptr[i]; e <= end; ++e) {  // neighbours and, last, the node itself
+        const int64_t j = e < end ? int64_t(p.col[e]) : i;
+        const float* value = a.values + j * row;
+        if constexpr (R > 0) {
+          const vf by = splat(a.scale[j]);
+          ARTLAS_UNROLL
+          for (int r = 0; r < R; ++r) acc[r] += by * load(value + r * W);
+        } else {
+          add(a.scale[j], value, row, to);
+        }
+      }
+      if constexpr (R > 0) {
+        const vf by = splat(a.scale[i]);
+        for (int r = 0; r < R; ++r) store(to + r * W, by * acc[r]);
+      } else {
+        scale(a.scale[i], row, to);
+      }
+    }
+  }
+  static void normalised(const Pattern& p, const Normalised& a, int64_t r0, int64_t r1,
+                         float* out) {
+    const auto rows = a.width == 64    ? normalised_rows<64 / W>
+                      : a.width == 128 ? normalised_rows<128 / W>
+                                       : normalised_rows<0>;
+    rows(p, a, r0, r1, out);
+  }
+
   static void product(const Pattern& p, const Product& a, int64_t r0, int64_t r1, float* space,
                       float* out, float* log_sum) {
     for (int64_t i = r0; i < r1; ++i) {

@@ -35,6 +35,12 @@ void run_additive_backward(const Pattern& p, const Additive& a, const Received& 
   });
 }
 
+void run_normalised(const Pattern& p, const Normalised& a, int threads, float* out) {
+  const AttentionOps* ops = select_attention_ops();
+  each_range(p, 1, a.width, threads,
+             [&](int64_t r0, int64_t r1, float*) { ops->normalised(p, a, r0, r1, out); });
+}
+
 void run_product(const Pattern& p, const Product& a, int threads, float* out, float* log_sum) {
   const AttentionOps* ops = select_attention_ops();
   each_range(p, 1, a.depth + a.width, threads, [&](int64_t r0, int64_t r1, float* space) {

@@ -66,6 +66,7 @@ void run_blocks(const float* x, const float* summed, const float* degree, int64_
 void run_additive(const Pattern&, const Additive&, int threads, float* out, float* log_sum);
 void run_additive_backward(const Pattern&, const Additive&, const Received&, int threads,
                            float* d_values, float* d_sent, float* d_met);
+void run_normalised(const Pattern&, const Normalised&, int threads, float* out);
 void run_product(const Pattern&, const Product&, int threads, float* out, float* log_sum);
 void run_product_backward(const Pattern&, const Product&, const Received&, int threads,
                           float* d_query, float* d_key, float* d_value);

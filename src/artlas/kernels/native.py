@@ -135,6 +135,26 @@ class _Additive(torch.autograd.Function):
         return *made, None, None, None
 
 
+class _Normalised(torch.autograd.Function):
+    """A graph convolution's adjacency is symmetric, likewise."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, *graph: Tensor) -> Tensor:
+        ctx.graph = graph
+        return _Normalised.product(values, *graph)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        return _Normalised.product(grads[0], *ctx.graph), None, None, None
+
+    @staticmethod
+    def product(values: Tensor, scale: Tensor, row_ptr: Tensor, col: Tensor) -> Tensor:
+        (values,) = _plain(values)
+        out = torch.empty_like(values)
+        _call(_art.normalised, row_ptr, col, values, scale, torch.get_num_threads(), out)
+        return out
+
+
 class _Product(torch.autograd.Function):
     """Means by softmaxes of products, likewise."""
 
@@ -191,6 +211,10 @@ def additive_attention(
     values: Tensor, sent: Tensor, met: Tensor, row_ptr: Tensor, col: Tensor, slope: float
 ) -> Tensor:
     return _Additive.apply(values, sent, met, row_ptr, col, slope)
+
+
+def normalised_sums(values: Tensor, scale: Tensor, row_ptr: Tensor, col: Tensor) -> Tensor:
+    return _Normalised.apply(values, scale, row_ptr, col)
 
 
 def product_attention(

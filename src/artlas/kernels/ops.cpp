@@ -66,7 +66,7 @@ const GwOps* gw_ops() {
 
 const AttentionOps* attention_ops() {
   using A = Attention;
-  static constexpr AttentionOps ops = {A::additive, A::additive_backward, A::product,
+  static constexpr AttentionOps ops = {A::additive, A::additive_backward, A::normalised, A::product,
                                        A::product_backward};
   return &ops;
 }

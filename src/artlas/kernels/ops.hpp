@@ -142,6 +142,12 @@ struct Product {
   const float *query, *key, *value;  // [N, depth], [N, width]
 };
 
+// A graph convolution's D^(-1/2) (A + I) D^(-1/2), which is its own gradient.
+struct Normalised {
+  int64_t width;
+  const float *values, *scale;  // [N, width], D^(-1/2) [N]
+};
+
 struct Received {                       // what a backward pass has beside the inputs
   const float *grad, *log_sum, *along;  // of the result; log of softmaxes' sums; grad . result
 };
@@ -152,6 +158,7 @@ struct AttentionOps {
                    float* out, float* log_sum);
   void (*additive_backward)(const Pattern&, const Additive&, const Received&, int64_t r0,
                             int64_t r1, float* space, float* d_values, float* d_sent, float* d_met);
+  void (*normalised)(const Pattern&, const Normalised&, int64_t r0, int64_t r1, float* out);
   void (*product)(const Pattern&, const Product&, int64_t r0, int64_t r1, float* space, float* out,
                   float* log_sum);
   void (*product_backward)(const Pattern&, const Product&, const Received&, int64_t r0, int64_t r1,

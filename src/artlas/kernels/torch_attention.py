@@ -20,6 +20,12 @@ def additive_attention(
     return _means(scores, values.unflatten(1, (sent.shape[1], -1)), row, col).flatten(1)
 
 
+def normalised_sums(values: Tensor, scale: Tensor, row_ptr: Tensor, col: Tensor) -> Tensor:
+    scaled = scale[:, None] * values
+    row = torch.repeat_interleave(row_ptr.diff())
+    return scale[:, None] * scaled.index_add(0, row, scaled[col])
+
+
 def product_attention(
     query: Tensor, key: Tensor, value: Tensor, row_ptr: Tensor, col: Tensor
 ) -> Tensor:
