@@ -8,7 +8,7 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -34,10 +34,25 @@ class Shared:
 
     table: Tensor
     rows: Tensor
+    sums: Sums | None = None
 
     def whole(self) -> Tensor:
         """The features of every node, [N, d]; of a table with gradients too."""
-        return _Rows.apply(self.table, self.rows)
+        sums = Sums(self.table) if self.sums is None else self.sums
+        return _Rows.apply(sums.begin, self.table.detach(), self.rows, sums)
+
+    def split(self, sizes: list[int]) -> list[Shared]:
+        """Those of consecutive nodes, with one place for the gradients of the table."""
+        sums = Sums(self.table)
+        return [Shared(self.table, rows, sums) for rows in self.rows.split(sizes)]
+
+
+class Sums:
+    """Where the gradients of a table's rows are added up, whoever took them."""
+
+    def __init__(self, table: Tensor) -> None:
+        self.grad: Tensor | None = None
+        self.begin = _Whole.apply(table, self)  # of no value: its gradient is asked for last
 
 
 def entering(linear: Callable[[Tensor], Tensor], features: Tensor | Shared) -> Tensor | Shared:
@@ -139,9 +154,9 @@ class Batch:
         """A V for values [N, c]."""
         return _Neighbours.apply(values, self.row_ptr, self.col)
 
-    def propagate(self, values: Tensor) -> Tensor:
-        """A GCN's normalised adjacency with loops times values [N, c]."""
-        return normalised_sums(values, self.scale, self.row_ptr, self.col)
+    def propagate(self, values: Tensor, bias: Tensor | None = None) -> Tensor:
+        """A GCN's normalised adjacency with loops times values [N, c], and a bias [c]."""
+        return normalised_sums(values, bias, self.scale, self.row_ptr, self.col)
 
     def sum_pool(self, values: Tensor) -> Tensor:
         """Sums over the nodes of every graph, [G, c]."""
@@ -193,7 +208,7 @@ class Batch:
             within = bisect.bisect_right(ptr, ptr[ends[-1]] + nodes) - 1
             ends.append(max(ends[-1] + 1, within))
         cuts = [ptr[end] for end in ends]
-        features = _cut(self.features, [b - a for a, b in itertools.pairwise(cuts)])
+        features = self.features.split([b - a for a, b in itertools.pairwise(cuts)])
         return [
             self._between(*graphs, *rows, own)
             for graphs, rows, own in zip(
@@ -226,19 +241,35 @@ class Batch:
         return ((mixed ^ (mixed >> 32)) & 0xFFFFFF).to(torch.float32) / 0x1000000
 
 
-class _Rows(torch.autograd.Function):
-    """Rows of a table; the gradient of a row is the sum over those who have it, in order."""
+class _Whole(torch.autograd.Function):
+    """A table whose gradient is all that was added up of its rows' gradients."""
 
     @staticmethod
-    def forward(ctx: Any, table: Tensor, rows: Tensor) -> Tensor:
-        ctx.saved = len(table), rows
+    def forward(ctx: Any, table: Tensor, sums: Sums) -> Tensor:
+        ctx.sums = sums
+        return table.new_zeros(())
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        found, ctx.sums.grad = ctx.sums.grad, None
+        return found, None
+
+
+class _Rows(torch.autograd.Function):
+    """Rows of a table; their gradients are added up in the order of the rows."""
+
+    @staticmethod
+    def forward(ctx: Any, begin: Tensor, table: Tensor, rows: Tensor, sums: Sums) -> Tensor:
+        ctx.saved = len(table), rows, sums
         return table.index_select(0, rows)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        count, rows = ctx.saved
-        pointer = _pointer(torch.bincount(rows, minlength=count))
-        return _bags(grads[0], pointer, rows.argsort(stable=True)), None
+        count, rows, sums = ctx.saved
+        if sums.grad is None:
+            sums.grad = grads[0].new_zeros(count, grads[0].shape[1])
+        sums.grad.index_add_(0, rows, grads[0])
+        return grads[0].new_zeros(()), None, None, None
 
 
 class _Neighbours(torch.autograd.Function):
@@ -290,15 +321,8 @@ def _bags(values: Tensor, pointer: Tensor, members: Tensor) -> Tensor:
 
 def _only(features: Tensor | Shared, kept: Tensor) -> Tensor | Shared:
     if isinstance(features, Shared):
-        return dataclasses.replace(features, rows=features.rows[kept])
+        return Shared(features.table, features.rows[kept])
     return features[kept]
-
-
-def _cut(features: Tensor | Shared, sizes: list[int]) -> Iterator[Tensor | Shared]:
-    """Features of consecutive nodes; as one operation, whose gradient is made in one."""
-    if isinstance(features, Shared):
-        return (dataclasses.replace(features, rows=rows) for rows in features.rows.split(sizes))
-    return iter(features.split(sizes))
 
 
 def _repeated(pointer: Tensor) -> Tensor:

@@ -37,7 +37,7 @@ class GCNLayer(Meeting, GCNConv):
     """PyTorch Geometric's GCNConv, on the symmetric adjacency of a batch: the same result."""
 
     def meet(self, values: Tensor, batch: Batch) -> Tensor:
-        return batch.propagate(values) + self.bias
+        return batch.propagate(values, self.bias)
 
 
 class GINLayer(GINConv):

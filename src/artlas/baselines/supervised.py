@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from artlas.baselines.base import Baseline
-from artlas.baselines.batch import Batch, Shared, through
+from artlas.baselines.batch import Batch, Shared, entering
 from artlas.baselines.layers import Meeting
 from artlas.entrance import fail
 
@@ -63,7 +63,7 @@ class Supervised(Baseline):
         first = self.convolutions[0]
         if not isinstance(first, Meeting):
             return self._joined(batch, self._layers(batch.features, batch))
-        parts = batch.with_x(through(first.lin, batch.features)).parts(self.config.hidden)
+        parts = batch.with_x(entering(first.lin, batch.features)).parts(self.config.hidden)
         return torch.cat([self._joined(part, self._after_first(part)) for part in parts])
 
     def _joined(self, batch: Batch, states: Iterable[Tensor]) -> Tensor:

@@ -193,13 +193,15 @@ def additive_attention(
     return module.additive_attention(values, sent, met, row_ptr, col, slope)
 
 
-def normalised_sums(values: Tensor, scale: Tensor, row_ptr: Tensor, col: Tensor) -> Tensor:
-    r""":math:`S (A + I) S\, V` for values V [N, c] and a diagonal S given as scale [N].
+def normalised_sums(
+    values: Tensor, bias: Tensor | None, scale: Tensor, row_ptr: Tensor, col: Tensor
+) -> Tensor:
+    r""":math:`S (A + I) S\, V` for values V [N, c] and a diagonal S as scale [N], and a bias [c].
 
-    The adjacency is given as for additive attention; differentiable in values.
+    The adjacency is given as for additive attention; differentiable in values and bias.
     """
     module = native_for(values) or torch_attention
-    return module.normalised_sums(values, scale, row_ptr, col)
+    return module.normalised_sums(values, bias, scale, row_ptr, col)
 
 
 def product_attention(

@@ -376,13 +376,19 @@ NB_MODULE(_art, m) {
                                 {grad.data(), log_sum.data(), along.data()}, threads,
                                 d_values.data(), d_sent.data(), d_met.data());
         });
-  m.def("normalised", [](Ids row_ptr, Cols col, In<2> values, In<1> scale, int threads,
-                         Out<2> out) {
-    nb::gil_scoped_release release;
-    check(values.shape(0) == scale.shape(0), "rows and scales differ in length");
-    run_normalised(pattern(row_ptr, col, values.shape(0)),
-                   {int64_t(values.shape(1)), values.data(), scale.data()}, threads, out.data());
-  });
+  m.def(
+      "normalised",
+      [](Ids row_ptr, Cols col, In<2> values, std::optional<In<1>> bias, In<1> scale, int threads,
+         Out<2> out) {
+        nb::gil_scoped_release release;
+        check(values.shape(0) == scale.shape(0), "rows and scales differ in length");
+        check(!bias || bias->shape(0) == values.shape(1), "bias and rows differ in width");
+        run_normalised(
+            pattern(row_ptr, col, values.shape(0)),
+            {int64_t(values.shape(1)), values.data(), bias ? bias->data() : nullptr, scale.data()},
+            threads, out.data());
+      },
+      nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg());
   m.def("product", [](Ids row_ptr, Cols col, In<2> query, In<2> key, In<2> value, int threads,
                       Out<2> out, Out<1> log_sum) {
     nb::gil_scoped_release release;

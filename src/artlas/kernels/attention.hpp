@@ -236,9 +236,11 @@ struct Attention {
       }
       if constexpr (R > 0) {
         const vf by = splat(a.scale[i]);
-        for (int r = 0; r < R; ++r) store(to + r * W, by * acc[r]);
+        for (int r = 0; r < R; ++r)
+          store(to + r * W, by * acc[r] + (a.bias ? load(a.bias + r * W) : vf{}));
       } else {
         scale(a.scale[i], row, to);
+        if (a.bias) add(1, a.bias, row, to);
       }
     }
   }

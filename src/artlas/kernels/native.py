@@ -139,19 +139,26 @@ class _Normalised(torch.autograd.Function):
     """A graph convolution's adjacency is symmetric, likewise."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, *graph: Tensor) -> Tensor:
+    def forward(ctx: Any, values: Tensor, bias: Tensor | None, *graph: Tensor) -> Tensor:
         ctx.graph = graph
-        return _Normalised.product(values, *graph)
+        return _Normalised.product(values, bias, *graph)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        return _Normalised.product(grads[0], *ctx.graph), None, None, None
+        of_values, of_bias, *_ = ctx.needs_input_grad
+        return (
+            _Normalised.product(grads[0], None, *ctx.graph) if of_values else None,
+            grads[0].sum(0) if of_bias else None,
+            None, None, None,
+        )  # fmt: skip
 
     @staticmethod
-    def product(values: Tensor, scale: Tensor, row_ptr: Tensor, col: Tensor) -> Tensor:
-        (values,) = _plain(values)
-        out = torch.empty_like(values)
-        _call(_art.normalised, row_ptr, col, values, scale, torch.get_num_threads(), out)
+    def product(
+        values: Tensor, bias: Tensor | None, scale: Tensor, row_ptr: Tensor, col: Tensor
+    ) -> Tensor:
+        (values,), threads = _plain(values), torch.get_num_threads()
+        out, bias = torch.empty_like(values), None if bias is None else bias.detach()
+        _call(_art.normalised, row_ptr, col, values, bias, scale, threads, out)
         return out
 
 
@@ -213,8 +220,10 @@ def additive_attention(
     return _Additive.apply(values, sent, met, row_ptr, col, slope)
 
 
-def normalised_sums(values: Tensor, scale: Tensor, row_ptr: Tensor, col: Tensor) -> Tensor:
-    return _Normalised.apply(values, scale, row_ptr, col)
+def normalised_sums(
+    values: Tensor, bias: Tensor | None, scale: Tensor, row_ptr: Tensor, col: Tensor
+) -> Tensor:
+    return _Normalised.apply(values, bias, scale, row_ptr, col)
 
 
 def product_attention(

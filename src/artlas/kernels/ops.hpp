@@ -142,10 +142,10 @@ struct Product {
   const float *query, *key, *value;  // [N, depth], [N, width]
 };
 
-// A graph convolution's D^(-1/2) (A + I) D^(-1/2), which is its own gradient.
+// A graph convolution's D^(-1/2) (A + I) D^(-1/2), which is its own gradient, and a bias.
 struct Normalised {
   int64_t width;
-  const float *values, *scale;  // [N, width], D^(-1/2) [N]
+  const float *values, *bias, *scale;  // [N, width], [width] or null, D^(-1/2) [N]
 };
 
 struct Received {                       // what a backward pass has beside the inputs

@@ -20,10 +20,13 @@ def additive_attention(
     return _means(scores, values.unflatten(1, (sent.shape[1], -1)), row, col).flatten(1)
 
 
-def normalised_sums(values: Tensor, scale: Tensor, row_ptr: Tensor, col: Tensor) -> Tensor:
+def normalised_sums(
+    values: Tensor, bias: Tensor | None, scale: Tensor, row_ptr: Tensor, col: Tensor
+) -> Tensor:
     scaled = scale[:, None] * values
     row = torch.repeat_interleave(row_ptr.diff())
-    return scale[:, None] * scaled.index_add(0, row, scaled[col])
+    sums = scale[:, None] * scaled.index_add(0, row, scaled[col])
+    return sums if bias is None else sums + bias
 
 
 def product_attention(
