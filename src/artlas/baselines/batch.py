@@ -36,6 +36,11 @@ class Shared:
     rows: Tensor
     sums: Sums | None = None
 
+    @classmethod
+    def of(cls, x: Tensor) -> Shared:
+        """Features that no two nodes share, [N, d]."""
+        return cls(x, torch.arange(len(x)))
+
     def whole(self) -> Tensor:
         """The features of every node, [N, d]; of a table with gradients too."""
         sums = Sums(self.table) if self.sums is None else self.sums
@@ -56,7 +61,7 @@ class Sums:
 
 
 def entering(linear: Callable[[Tensor], Tensor], features: Tensor | Shared) -> Tensor | Shared:
-    """A linear map of features, shared if they are."""
+    """A map of features by rows, shared if they are."""
     if isinstance(features, Shared):
         return Shared(linear(features.table), features.rows)
     return linear(features)
@@ -105,6 +110,12 @@ class Batch:
     def x(self) -> Tensor:
         """The features of every node, [N, d]."""
         return self.features.whole() if isinstance(self.features, Shared) else self.features
+
+    def x_of(self, nodes: Tensor) -> Tensor:
+        """The features of some nodes, [n, d]."""
+        if isinstance(self.features, Shared):
+            return self.features.table.index_select(0, self.features.rows[nodes])
+        return self.features[nodes]
 
     @property
     def dtype(self) -> torch.dtype:
@@ -200,10 +211,10 @@ class Batch:
             features=_only(self.features, kept),
         )
 
-    def parts(self, width: int, numbers: int = PART) -> list[Batch]:
-        """The same graphs, few at a time: as many as have so many numbers in vectors of the width,
-        or one that has more."""
-        ptr, ends, nodes = self.node_ptr.tolist(), [0], numbers // width
+    def parts(self, width: int) -> list[Batch]:
+        """The same graphs, few at a time: as many as have PART numbers in vectors of that width, or
+        one that has more."""
+        ptr, ends, nodes = self.node_ptr.tolist(), [0], PART // width
         while ends[-1] < self.num_graphs:
             within = bisect.bisect_right(ptr, ptr[ends[-1]] + nodes) - 1
             ends.append(max(ends[-1] + 1, within))

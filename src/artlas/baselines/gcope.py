@@ -41,8 +41,9 @@ from torch import Tensor, nn
 
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig
-from artlas.baselines.batch import Batch
+from artlas.baselines.batch import Batch, through
 from artlas.baselines.layers import GCN, GCNLayer, cosine
+from artlas.baselines.views import drop_nodes, mask_features
 
 SHARES = (0.1, 0.2, 0.3)  # of nodes or edges that a view loses
 
@@ -82,20 +83,20 @@ class GCOPE(Baseline):
 
     def loss(self, batch: Batch) -> Tensor:
         share = SHARES[int(torch.randint(len(SHARES), ()))]
-        views, off = [], batch.x.new_zeros(())
+        views, off = [], torch.zeros((), dtype=batch.dtype)
         for _ in range(2):
             view = VIEWS[int(torch.randint(len(VIEWS), ()))](batch, share)
             states = self._coordinated(view)
             views.append(self.projection(view.sum_pool(states)))
             chosen = torch.randperm(view.num_nodes)[: self.config.rebuilt]
             rebuilt = self.decoder(states.index_select(0, chosen))
-            off = off + nn.functional.mse_loss(rebuilt, view.x.index_select(0, chosen))
+            off = off + nn.functional.mse_loss(rebuilt, view.x_of(chosen))
         return contrast(views[0], views[1], self.config.temperature) + (
             self.config.reconstruction * off
         )
 
     def states(self, batch: Batch) -> Tensor:
-        return self.encoder(batch.x, batch)[-1]
+        return self.encoder(batch.features, batch)[-1]
 
     def pool(self, batch: Batch, states: Tensor) -> Tensor:
         return batch.sum_pool(states)
@@ -103,12 +104,13 @@ class GCOPE(Baseline):
     def _coordinated(self, batch: Batch) -> Tensor:
         """The states of nodes, [N, hidden], with the coordinators of the batch's domains."""
         present, place = batch.domain.unique(return_inverse=True)
-        links = Links(batch, nn.functional.one_hot(place, len(present)).to(batch.x.dtype))
-        nodes, heads = batch.x, self.coordinators[present]
+        links = Links(batch, nn.functional.one_hot(place, len(present)).to(batch.dtype))
+        nodes, heads = batch.features, self.coordinators[present]
         for layer, after in zip(self.encoder.layers, self.encoder.after, strict=True):
             assert isinstance(layer, GCNLayer)
-            nodes, heads = links.propagate(layer.lin(nodes), layer.lin(heads))
-            nodes, heads = after(nodes + layer.bias), after(heads + layer.bias)
+            own, heads = links.propagate(through(layer.lin, nodes), layer.lin(heads))
+            nodes, heads = after(own + layer.bias), after(heads + layer.bias)
+        assert isinstance(nodes, Tensor)
         return nodes
 
 
@@ -138,34 +140,12 @@ def contrast(one: Tensor, other: Tensor, temperature: float) -> Tensor:
     return (like.masked_fill(own, -torch.inf).logsumexp(1) - like.diagonal()).mean()
 
 
-def drop_nodes(batch: Batch, share: float) -> Batch:
-    """Every graph without a share of its nodes, rounded down."""
-    return batch.keep_nodes(~_some(batch, share))
-
-
 def drop_edges(batch: Batch, share: float) -> Batch:
     """Without a share of the edges."""
     return batch.keep_entries(batch.chance(int(torch.randint(2**31, ()))) >= share)
 
 
-def mask_nodes(batch: Batch, share: float) -> Batch:
-    """A share of the nodes of every graph, rounded down, has the mean features of the graph."""
-    chosen = _some(batch, share)
-    x = batch.x.clone()
-    x[chosen] = batch.mean_pool(batch.x)[batch.graph_of[chosen]]
-    return batch.with_x(x)
-
-
-VIEWS = (drop_nodes, drop_edges, mask_nodes)
-
-
-def _some(batch: Batch, share: float) -> Tensor:
-    """A random share of the nodes of every graph, bool [N]."""
-    order = (batch.graph_of + torch.rand(batch.num_nodes, dtype=torch.float64)).argsort()
-    rank = torch.empty_like(order)
-    rank[order] = torch.arange(batch.num_nodes)
-    rank -= batch.node_ptr[batch.graph_of]
-    return rank < (batch.sizes * share).long()[batch.graph_of]
+VIEWS = (drop_nodes, drop_edges, mask_features)
 
 
 def _perceptron(width: int, out: int) -> nn.Module:

@@ -36,7 +36,7 @@ from torch.nn.functional import cosine_similarity, kl_div
 
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig
-from artlas.baselines.batch import Batch
+from artlas.baselines.batch import Batch, entering
 from artlas.baselines.layers import GCN, BatchNorm, Dropout
 
 
@@ -79,18 +79,20 @@ class GiT(Baseline):
         return found / 2 + self.config.towards * apart_from_mean(one)
 
     def states(self, batch: Batch) -> Tensor:
-        return self.root(self.encoder(batch.x, batch)[-1])
+        return self.root(self.encoder(batch.features, batch)[-1])
 
     def _tree(self, batch: Batch) -> Tensor:
         """The vectors of the virtual nodes, [G, hidden]."""
-        return self.root(batch.mean_pool(self.encoder(batch.x, batch)[-1]))
+        return self.root(batch.mean_pool(self.encoder(batch.features, batch)[-1]))
 
     def _view(self, batch: Batch) -> Batch:
         """The batch without some columns and edges."""
         config = self.config
-        columns = (torch.rand(batch.x.shape[1]) >= config.columns).to(batch.x.dtype)
+        columns = (torch.rand(self.config.features) >= config.columns).to(batch.dtype)
         kept = batch.chance(int(torch.randint(2**31, ()))) >= config.edges
-        return batch.keep_entries(kept).with_x(batch.x * columns)
+        return batch.keep_entries(kept).with_x(
+            entering(lambda rows: rows * columns, batch.features)
+        )
 
     def _unlike(self, target: Tensor, source: Tensor) -> Tensor:
         return 1 - cosine_similarity(target.detach(), self.predictor(source)).mean()

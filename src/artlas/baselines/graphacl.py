@@ -75,9 +75,9 @@ class GraphACL(Baseline):
         self.predictor = nn.Linear(config.hidden, config.hidden)
 
     def loss(self, batch: Batch) -> Tensor:
-        states = self.encoder(batch.x, batch)[-1]
+        states = self.encoder(batch.features, batch)[-1]
         with torch.no_grad():
-            wanted = unit(self.target(batch.x, batch)[-1])
+            wanted = unit(self.target(batch.features, batch)[-1])
         chosen = torch.randperm(batch.num_nodes)[: self.config.negatives]
         return foretelling_error(
             batch, unit(self.predictor(states)), wanted, unit(states), chosen,
@@ -92,7 +92,7 @@ class GraphACL(Baseline):
             target.lerp_(own, 1 - self.config.momentum)
 
     def states(self, batch: Batch) -> Tensor:
-        return self.encoder(batch.x, batch)[-1]
+        return self.encoder(batch.features, batch)[-1]
 
 
 def foretelling_error(

@@ -45,7 +45,7 @@ from torch.nn.functional import cross_entropy
 
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig, Domains
-from artlas.baselines.batch import Batch
+from artlas.baselines.batch import Batch, through
 from artlas.baselines.layers import Dropout, GCNLayer
 from artlas.kernels import unit
 
@@ -113,7 +113,7 @@ class GraphGlue(Baseline):
     def encode(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """States of real nodes [N, c], their means [G, c], and tangents [G, M, c]."""
         config, blocks = self.config, _Blocks(batch)
-        x = self.enter(batch.x)
+        x = through(self.enter, batch.features)
         scores = blocks.of_nodes(self.compare(x) @ self.compare(self.nodes).T, -math.inf)
         links = [
             block.sigmoid() * chosen(block.detach(), sizes, config.neighbours)

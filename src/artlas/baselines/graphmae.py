@@ -33,7 +33,7 @@ from torch import Tensor, nn
 
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig
-from artlas.baselines.batch import Batch
+from artlas.baselines.batch import Batch, Shared
 from artlas.baselines.layers import GCN, GCNLayer
 from artlas.kernels import unit
 
@@ -76,19 +76,20 @@ class GraphMAE(Baseline):
 
     def loss(self, batch: Batch) -> Tensor:
         if batch.num_nodes < 2:  # batch normalisation needs two, and one has no neighbour
-            return sum((0 * p.sum() for p in self.parameters()), batch.x.new_zeros(()))
+            return sum((0 * p.sum() for p in self.parameters()), torch.zeros(()))
         masked = torch.randperm(batch.num_nodes)[: max(1, int(self.config.mask * batch.num_nodes))]
-        states = self.encoder(self.hide(batch.x, masked), batch)[-1]
+        states = self.encoder(self.hide(batch.features, masked), batch)[-1]
         rebuilt = self.decode(batch, self.between(states), masked)
-        return rebuilding_error(rebuilt, batch.x[masked], self.config.alpha)
+        return rebuilding_error(rebuilt, batch.x_of(masked), self.config.alpha)
 
-    def hide(self, x: Tensor, masked: Tensor) -> Tensor:
-        """Features [N, d] whose masked rows are the token, or the first of them other nodes'."""
+    def hide(self, features: Tensor | Shared, masked: Tensor) -> Shared:
+        """Features whose masked rows are the token, or the first of them other nodes'."""
+        known = features if isinstance(features, Shared) else Shared.of(features)
         replaced = int(self.config.replace * len(masked))
-        hidden = x.clone()
-        hidden[masked[:replaced]] = x[torch.randperm(len(x))[:replaced]]
-        tokens = masked[replaced:]
-        return hidden.index_copy(0, tokens, self.token.expand(len(tokens), -1))
+        rows = known.rows.clone()
+        rows[masked[:replaced]] = known.rows[torch.randperm(len(rows))[:replaced]]
+        rows[masked[replaced:]] = len(known.table)
+        return Shared(torch.cat([known.table, self.token[None]]), rows)
 
     def decode(self, batch: Batch, states: Tensor, masked: Tensor) -> Tensor:
         """What a GCN layer says of the masked nodes [n, d], their own states [N, c] set to zero."""
@@ -96,7 +97,7 @@ class GraphMAE(Baseline):
         return self.decoder.lin(around[masked]) + self.decoder.bias
 
     def states(self, batch: Batch) -> Tensor:
-        return self.encoder(batch.x, batch)[-1]
+        return self.encoder(batch.features, batch)[-1]
 
 
 def rebuilding_error(rebuilt: Tensor, x: Tensor, alpha: float) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from artlas.baselines.batch import Batch, Shared, entering, through
-from artlas.kernels import additive_attention, unit
+from artlas.kernels import additive_attention, batch_norm, unit
 
 try:
     from torch_geometric.nn import GATConv, GCNConv, GINConv
@@ -63,14 +63,31 @@ class GATLayer(Meeting, GATConv):
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """PyTorch's batch normalisation; a single row, which has no variance, by the running ones."""
+    """PyTorch's batch normalisation, and a ReLU if asked for; a single row, which has no variance,
+    by the running ones."""
+
+    running_mean: Tensor
+    running_var: Tensor
+    num_batches_tracked: Tensor
+    momentum: float
+
+    def __init__(self, width: int, rectify: bool = False) -> None:
+        super().__init__(width)
+        self.rectify = rectify
 
     def forward(self, input: Tensor) -> Tensor:
-        if len(input) > 1 or not self.training:
-            return super().forward(input)
-        return nn.functional.batch_norm(
-            input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
-        )
+        if len(input) == 1 or not self.training:
+            found = nn.functional.batch_norm(
+                input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
+            )
+            return torch.relu(found) if self.rectify else found
+        found, mean, variance = batch_norm(input, self.weight, self.bias, self.eps, self.rectify)
+        rows, share = len(input), self.momentum
+        with torch.no_grad():
+            self.running_mean.lerp_(mean, share)
+            self.running_var.lerp_(variance * rows / (rows - 1), share)
+            self.num_batches_tracked.add_(1)
+        return found
 
 
 class Dropout(nn.Dropout):
@@ -103,8 +120,9 @@ class GCN(nn.Module):
         for i in range(layers):
             parts: list[nn.Module] = []
             if last or i < layers - 1:
-                parts = [BatchNorm(hidden)] if norm else []
-                parts += [activation(), Dropout(dropout)]
+                fused = norm and activation is nn.ReLU
+                parts = [BatchNorm(hidden, fused)] if norm else []
+                parts += [nn.Identity() if fused else activation(), Dropout(dropout)]
             after.append(nn.Sequential(*parts))
         self.after = nn.ModuleList(after)
 

@@ -92,7 +92,8 @@ def subgraph(batch: Batch, share: float) -> Batch:
 
 def some_nodes(batch: Batch, counts: Tensor) -> Tensor:
     """So many random nodes of every graph, int64 [G]: a mask, bool [N]."""
-    return _first(batch, torch.rand(batch.num_nodes), counts)
+    order = (batch.graph_of + torch.rand(batch.num_nodes, dtype=torch.float64)).argsort()
+    return _leading(batch, order, counts)
 
 
 _VIEWS: dict[str, Callable[[Batch, float], Batch]] = {
@@ -108,6 +109,11 @@ def _first(batch: Batch, values: Tensor, counts: Tensor) -> Tensor:
     """The nodes with the smallest values [N] of their graph, so many of every graph [G]."""
     order = values.argsort()
     order = order[batch.graph_of[order].argsort(stable=True)]  # by graph, then by value
+    return _leading(batch, order, counts)
+
+
+def _leading(batch: Batch, order: Tensor, counts: Tensor) -> Tensor:
+    """So many first nodes of every graph [G] in an order graph by graph, [N]: bool [N]."""
     place = torch.arange(batch.num_nodes) - batch.node_ptr[batch.graph_of]
     found = torch.empty(batch.num_nodes, dtype=torch.bool)
     found[order] = place < counts[batch.graph_of]

@@ -215,6 +215,20 @@ def product_attention(
     return module.product_attention(query, key, value, row_ptr, col)
 
 
+def batch_norm(
+    x: Tensor, weight: Tensor, bias: Tensor, eps: float, rectify: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Columns of x [N, c] with mean 0 and variance 1, times weight and plus bias [c]; then a ReLU
+    if asked for. Differentiable in the first three; also the columns' means and variances [c]."""
+    native = native_for(x)
+    if native is not None:
+        return native.batch_norm(x, weight, bias, eps, rectify)
+    out = torch.nn.functional.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
+    with torch.no_grad():
+        variance, mean = torch.var_mean(x, 0, correction=0)
+    return torch.relu(out) if rectify else out, mean, variance
+
+
 def manifold_map(name: str, curvature: int, x: Tensor, y: Tensor | None = None) -> Tensor:
     """A map of :mod:`artlas.kernels.torch_manifolds` by rows [N, .]; differentiable in x and y."""
     native = native_for(x)

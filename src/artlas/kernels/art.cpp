@@ -76,6 +76,7 @@ const EncoderOps* select_encoder_ops() { return ARTLAS_SELECT(encoder_ops); }
 const GwOps* select_gw_ops() { return ARTLAS_SELECT(gw_ops); }
 const AttentionOps* select_attention_ops() { return ARTLAS_SELECT(attention_ops); }
 const MapOps* select_map_ops() { return ARTLAS_SELECT(map_ops); }
+const ColumnOps* select_column_ops() { return ARTLAS_SELECT(column_ops); }
 
 namespace {
 
@@ -86,6 +87,7 @@ using In = Array<const float, Dims>;
 template <int Dims>
 using Out = Array<float, Dims>;
 using Ids = Array<const int64_t, 1>;
+using Exact = Array<double, 1>;
 using Cols = Array<const int32_t, 1>;
 template <int Dims>
 using Doubles = Array<const double, Dims>;
@@ -403,6 +405,31 @@ NB_MODULE(_art, m) {
                                {grad.data(), log_sum.data(), along.data()}, threads, d_query.data(),
                                d_key.data(), d_value.data());
         });
+
+  m.def("moments", [](In<2> x, int threads, Exact mean, Exact variance) {
+    nb::gil_scoped_release release;
+    run_moments(x.data(), int64_t(x.shape(0)), int64_t(x.shape(1)), threads, mean.data(),
+                variance.data());
+  });
+  m.def("columns", [](In<2> x, In<1> factor, In<1> offset, bool rectify, int threads, Out<2> out) {
+    nb::gil_scoped_release release;
+    run_columns({int64_t(x.shape(1)), x.data(), factor.data(), offset.data(), nullptr, rectify},
+                int64_t(x.shape(0)), threads, out.data());
+  });
+  m.def("column_sums", [](In<2> x, In<1> factor, In<1> offset, In<1> mean, bool rectify, In<2> grad,
+                          int threads, Exact sum, Exact along) {
+    nb::gil_scoped_release release;
+    run_column_sums(
+        {int64_t(x.shape(1)), x.data(), factor.data(), offset.data(), mean.data(), rectify},
+        grad.data(), int64_t(x.shape(0)), threads, sum.data(), along.data());
+  });
+  m.def("columns_backward", [](In<2> x, In<1> factor, In<1> offset, In<1> mean, bool rectify,
+                               In<2> grad, In<1> shift, In<1> slope, int threads, Out<2> out) {
+    nb::gil_scoped_release release;
+    run_columns_backward(
+        {int64_t(x.shape(1)), x.data(), factor.data(), offset.data(), mean.data(), rectify},
+        grad.data(), shift.data(), slope.data(), int64_t(x.shape(0)), threads, out.data());
+  });
 
   nb::enum_<Map>(m, "Map")
       .value("from_origin", Map::from_origin)

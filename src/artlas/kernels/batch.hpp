@@ -54,6 +54,7 @@ const EncoderOps* select_encoder_ops();
 const GwOps* select_gw_ops();
 const AttentionOps* select_attention_ops();
 const MapOps* select_map_ops();
+const ColumnOps* select_column_ops();
 
 inline int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 

@@ -73,6 +73,13 @@ void run_product_backward(const Pattern&, const Product&, const Received&, int t
 void run_map(Map, const MapRows&, int64_t rows, int threads, float* out);
 void run_map_backward(Map, const MapRows&, const float* grad, int64_t rows, int threads, float* d_x,
                       float* d_y);
+void run_moments(const float* x, int64_t rows, int64_t width, int threads, double* mean,
+                 double* variance);
+void run_columns(const Columns&, int64_t rows, int threads, float* out);
+void run_column_sums(const Columns&, const float* grad, int64_t rows, int threads, double* sum,
+                     double* along);
+void run_columns_backward(const Columns&, const float* grad, const float* shift, const float* slope,
+                          int64_t rows, int threads, float* out);
 void run_averages(const AverageView&, int threads, float* out);
 Quotient run_quotient(const int64_t* node_ptr, const int64_t* row_ptr, const int32_t* col,
                       int64_t graphs, int rounds, int threads);

@@ -210,6 +210,44 @@ class _Map(torch.autograd.Function):
         return None, None, *made
 
 
+class _BatchNorm(torch.autograd.Function):
+    """Columns of mean 0 and variance 1, scaled and shifted; sums over rows in double precision."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, eps: float, rectify: bool
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        (x, weight, bias), threads = _plain(x, weight, bias), torch.get_num_threads()
+        mean, variance = torch.empty(2, x.shape[1], dtype=torch.float64)
+        _call(_art.moments, x, threads, mean, variance)
+        inverse = (variance + eps).rsqrt()
+        factor, offset = (weight * inverse).to(x), (bias - mean * weight * inverse).to(x)
+        out, mean, variance = torch.empty_like(x), mean.to(x), variance.to(x)
+        _call(_art.columns, x, factor, offset, rectify, threads, out)
+        ctx.save_for_backward(x, factor, offset, mean, inverse)
+        ctx.rectify = rectify
+        ctx.mark_non_differentiable(mean, variance)
+        return out, mean, variance
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        x, factor, offset, mean, inverse = ctx.saved_tensors
+        given = x, factor, offset, mean, ctx.rectify, grads[0].contiguous()
+        threads, out = torch.get_num_threads(), torch.empty_like(x)
+        total, along = torch.empty(2, x.shape[1], dtype=torch.float64)
+        _call(_art.column_sums, *given, threads, total, along)
+        shift = (factor * total / len(x)).to(x)
+        slope = (factor * inverse**2 * along / len(x)).to(x)
+        _call(_art.columns_backward, *given, shift, slope, threads, out)
+        return out, (inverse * along).to(x), total.to(x), None, None
+
+
+def batch_norm(
+    x: Tensor, weight: Tensor, bias: Tensor, eps: float, rectify: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    return _BatchNorm.apply(x, weight, bias, eps, rectify)
+
+
 def manifold_map(name: str, curvature: int, x: Tensor, y: Tensor | None) -> Tensor:
     return _Map.apply(name, curvature, x, y)
 

@@ -1,6 +1,7 @@
 // Compiled once per instruction set (see CMakeLists.txt): the tables the driver calls through.
 #include "attention.hpp"
 #include "backward.hpp"
+#include "columns.hpp"
 #include "encoder.hpp"
 #include "gw.hpp"
 #include "manifolds.hpp"
@@ -68,6 +69,12 @@ const AttentionOps* attention_ops() {
   using A = Attention;
   static constexpr AttentionOps ops = {A::additive, A::additive_backward, A::normalised, A::product,
                                        A::product_backward};
+  return &ops;
+}
+
+const ColumnOps* column_ops() {
+  using C = ColumnKernels;
+  static constexpr ColumnOps ops = {C::moments, C::forward, C::sums, C::backward};
   return &ops;
 }
 

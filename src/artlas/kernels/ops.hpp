@@ -180,6 +180,22 @@ struct MapOps {
                    float* d_y);
 };
 
+// factor x + offset by columns, and max(0, .) of it if asked for; mean: of the columns of x
+struct Columns {
+  int64_t width;
+  const float *x, *factor, *offset, *mean;
+  bool rectify;
+};
+
+struct ColumnOps {
+  void (*moments)(const float* x, int64_t width, int64_t r0, int64_t r1, float* mean,
+                  float* square);
+  void (*forward)(const Columns&, int64_t r0, int64_t r1, float* out);
+  void (*sums)(const Columns&, const float* grad, int64_t r0, int64_t r1, float* sum, float* along);
+  void (*backward)(const Columns&, const float* grad, const float* shift, const float* slope,
+                   int64_t r0, int64_t r1, float* out);
+};
+
 // A graph, a dense relation, and the measures of both, in double precision.
 struct GwView {
   int64_t n, m, stride, first;  // stride: of rows over roles, at least m
@@ -220,6 +236,7 @@ struct GwOps {
   const GwOps* gw_ops();                \
   const AttentionOps* attention_ops();  \
   const MapOps* map_ops();              \
+  const ColumnOps* column_ops();        \
   }
 ARTLAS_DECLARE_TABLES(isa_base)
 ARTLAS_DECLARE_TABLES(isa_avx2)
