@@ -8,7 +8,7 @@ import torch
 from cases import from_dense, random_dense
 from torch_geometric.nn import GATConv, GCNConv, GINConv
 
-from artlas.baselines.batch import Batch
+from artlas.baselines.batch import Batch, Shared, through
 from artlas.baselines.layers import GATLayer, GCNLayer, GINLayer
 
 
@@ -92,3 +92,76 @@ def test_chances_are_even_and_differ_by_seed():
     assert abs(float(one.mean()) - 0.5) < 0.02
     assert abs(float((one < 0.1).float().mean()) - 0.1) < 0.02
     assert abs(float(torch.corrcoef(torch.stack([one, other]))[0, 1])) < 0.05
+
+
+def shared(batch):
+    """The same batch with features of only four kinds."""
+    torch.manual_seed(3)
+    return batch.with_x(Shared(torch.randn(4, 3), torch.randint(4, (batch.num_nodes,))))
+
+
+def test_shared_features_are_rows_of_a_table(batch):
+    given = shared(batch)
+    features = given.features
+    assert torch.equal(given.x, features.table[features.rows])
+    nodes = torch.tensor([3, 0, 17, 3])
+    assert torch.equal(given.x_of(nodes), given.x[nodes])
+    assert torch.equal(batch.x_of(nodes), batch.x[nodes])
+    kept = torch.rand(20) < 0.5
+    kept[given.node_ptr[:-1]] = True
+    assert torch.equal(given.keep_nodes(kept).x, given.x[kept])
+
+
+@pytest.mark.parametrize("numbers", [1, 24, 10**6])
+def test_the_gradient_of_a_table_is_the_sum_of_all_who_took_its_rows(batch, numbers, monkeypatch):
+    monkeypatch.setattr("artlas.baselines.batch.PART", numbers)
+    features = shared(batch).features
+    layer, weight = GCNLayer(3, 5), torch.randn(20, 5)
+    table = features.table.clone().requires_grad_()
+
+    def gradients(found):
+        return torch.autograd.grad((found * weight).sum(), [table, *layer.parameters()])
+
+    wanted = layer(table[features.rows], batch)
+    parts = batch.with_x(Shared(table, features.rows)).parts(3)
+    found = torch.cat([layer(part.features, part) for part in parts])
+    torch.testing.assert_close(found, wanted)
+    for a, b in zip(gradients(found), gradients(wanted), strict=True):
+        torch.testing.assert_close(a, b)
+    again = Shared(table, features.rows)  # taken twice, at different times
+    both = through(layer.lin, again) + through(lambda rows: 2 * layer.lin(rows), again)
+    grad = torch.autograd.grad((both * weight).sum(), table)[0]
+    wanted = torch.autograd.grad((3 * layer.lin(table[features.rows]) * weight).sum(), table)[0]
+    torch.testing.assert_close(grad, wanted)
+
+
+@pytest.mark.parametrize("kind", ["plain", "shared"])
+def test_parts_are_the_graphs_in_their_order(batch, kind, monkeypatch):
+    monkeypatch.setattr("artlas.baselines.batch.PART", 24)
+    given = shared(batch) if kind == "shared" else batch
+    given = given.with_x(given.features)
+    labelled = Batch(
+        given.node_ptr, given.row_ptr, given.col, given.features, torch.tensor([4, 5, 6]),
+        torch.tensor([1, 2, 3]), (("a", 0), ("a", 1), ("b", 0)),
+    )  # fmt: skip
+    parts = labelled.parts(3)  # at most 8 nodes, or one graph
+    assert [part.sizes.tolist() for part in parts] == [[7, 1], [12]]
+    assert [len(part.sizes) for part in labelled.parts(1)] == [3]
+    assert torch.equal(torch.cat([part.x for part in parts]), given.x)
+    assert torch.equal(torch.cat([part.domain for part in parts]), labelled.domain)
+    assert torch.equal(torch.cat([part.y for part in parts]), labelled.y)
+    assert sum((part.members for part in parts), ()) == labelled.members
+    assert torch.equal(torch.block_diag(*map(dense, parts)), dense(given))
+
+
+def test_edges_of_some_nodes_among_their_neighbours(batch):
+    a = dense(batch).bool()
+    chosen = torch.zeros(20, dtype=torch.bool)
+    chosen[[2, 9, 15]] = True
+    around = batch.around(chosen)
+    assert torch.equal(around, chosen | a[chosen].any(0))
+    assert chosen.sum() < around.sum() < 20
+    left = batch.towards(chosen, around)
+    wanted = (a & (chosen[:, None] | chosen))[around][:, around]
+    assert torch.equal(dense(left).bool(), wanted)
+    assert torch.equal(left.x, batch.x[around])

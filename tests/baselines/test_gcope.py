@@ -14,9 +14,8 @@ from artlas.baselines.gcope import (
     GCOPEConfig,
     contrast,
     drop_edges,
-    drop_nodes,
-    mask_nodes,
 )
+from artlas.baselines.views import drop_nodes, mask_features
 
 
 def made(sizes, domain, **options):
@@ -79,7 +78,7 @@ def test_views_lose_their_share_of_every_graph():
     assert fewer.sizes.tolist() == [14, 3, 1, 26]
     thinner = drop_edges(batch, 0.3)
     assert 0.5 < len(thinner.col) / len(batch.col) < 0.9
-    masked = mask_nodes(batch, 0.3)
+    masked = mask_features(batch, 0.3)
     changed = (masked.x != batch.x).any(1)
     assert torch.bincount(batch.graph_of[changed], minlength=4).tolist() == [6, 0, 0, 11]
     for g in (0, 3):
@@ -88,7 +87,7 @@ def test_views_lose_their_share_of_every_graph():
             rows, batch.x[batch.graph_of == g].mean(0).expand_as(rows), atol=1e-6, rtol=1e-5
         )
     assert torch.equal(batch.x, before)  # the second view is not one of the first
-    assert not torch.equal(mask_nodes(batch, 0.3).x, masked.x)
+    assert not torch.equal(mask_features(batch, 0.3).x, masked.x)
 
 
 def test_the_smallest_batch_can_be_learnt_from():

@@ -42,7 +42,7 @@ def test_the_error_is_what_loops_give(batch):
 
 def test_masked_rows_are_tokens_or_of_other_nodes(batch, model):
     masked = torch.randperm(20)[:10]
-    hidden = model.hide(batch.x, masked).detach()
+    hidden = model.hide(batch.x, masked).whole().detach()
     rest = torch.ones(20, dtype=torch.bool)
     rest[masked] = False
     assert torch.equal(hidden[rest], batch.x[rest])

@@ -7,6 +7,20 @@ import torch
 from artlas.baselines.layers import BatchNorm, Dropout
 
 
+def test_normalisation_is_that_of_pytorch_in_training_and_after():
+    torch.manual_seed(0)
+    for rectify in (False, True):
+        norm, plain = BatchNorm(3, rectify), torch.nn.BatchNorm1d(3)
+        for seed in range(3):
+            x = 2 * torch.randn(7 + seed, 3) + 1
+            wanted = plain(x)
+            torch.testing.assert_close(norm(x), torch.relu(wanted) if rectify else wanted)
+        for name, wanted in plain.state_dict().items():
+            torch.testing.assert_close(norm.state_dict()[name], wanted)
+        wanted = plain.eval()(x)
+        torch.testing.assert_close(norm.eval()(x), torch.relu(wanted) if rectify else wanted)
+
+
 def test_a_single_row_is_normalised_by_the_running_statistics():
     norm = BatchNorm(3)
     plain = torch.nn.BatchNorm1d(3)

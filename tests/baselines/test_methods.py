@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 
 import numpy as np
@@ -10,7 +11,8 @@ import torch
 from cases import random_dense
 
 from artlas import Graphs, ego_graphs
-from artlas.baselines.base import load
+from artlas.baselines.base import _Learning, load
+from artlas.baselines.batch import Shared
 from artlas.baselines.registry import METHODS, find
 from artlas.ppr import PprConfig
 
@@ -146,6 +148,61 @@ def test_broken_off_and_continued_it_ends_with_the_same_weights(name, tmp_path):
     kept = load(tmp_path)
     graphs = domains(1)["dense"]
     assert torch.equal(kept.embed(graphs), whole.embed(graphs))
+
+
+def egos(seed, classes=2):
+    """Ego-graphs of two networks, which meet in their nodes."""
+    rng = np.random.default_rng(seed)
+    made = {}
+    for name, shift in (("one", 0.0), ("other", 1.0)):
+        x = rng.normal(shift, 1, size=(50, WIDTH))
+        network = Graphs.from_scipy([random_dense(50, 0.08, rng).astype(float)], [x])
+        labelled = network.with_labels(rng.integers(0, classes, 50))
+        made[name] = ego_graphs(labelled, range(20), PprConfig(most_nodes=15))
+    return made
+
+
+def learnt(model, batch):
+    """The loss of a batch and all gradients, of a copy of the model."""
+    model = copy.deepcopy(model).train()
+    torch.manual_seed(0)
+    loss = model.loss(batch)
+    loss.backward()
+    return loss.detach(), [p.grad for p in model.parameters() if p.grad is not None]
+
+
+def assert_same(one, other):
+    torch.testing.assert_close(one[0], other[0], rtol=1e-4, atol=1e-5)
+    largest = max(float(grad.abs().max()) for grad in other[1])
+    assert largest > 0
+    for a, b in zip(one[1], other[1], strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4 * largest)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shared_features_teach_what_whole_ones_do(name):
+    sources = egos(6)
+    model = made(name, sources)
+    model.prepare(sources)
+    members = [(source, i) for source in sources for i in range(12)]
+    batch = _Learning(model, sources).batch(members)
+    assert isinstance(batch.features, Shared)
+    assert len(batch.features.table) < batch.num_nodes / 2
+    assert_same(learnt(model, batch), learnt(model, batch.with_x(batch.x)))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("gcn", {}), ("gat", {}), ("riemanngfm", {"dropout": 0.0})]
+)
+def test_parts_teach_what_a_whole_batch_does(name, options, monkeypatch):
+    sources = egos(7)
+    model = made(name, sources, **options)
+    model.prepare(sources)
+    batch = _Learning(model, sources).batch([("one", i) for i in range(20)])
+    whole = learnt(model, batch)
+    monkeypatch.setattr("artlas.baselines.batch.PART", 40 * 16)  # three graphs or so
+    assert len(batch.parts(16)) > 5
+    assert_same(learnt(model, batch), whole)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,6 +9,7 @@ import torch
 from cases import from_dense
 
 from artlas import Graphs, ego_graphs
+from artlas.baselines.batch import Batch
 from artlas.baselines.manifolds import Manifold
 from artlas.baselines.riemanngfm import RiemannConfig, RiemannGFM, contrast
 from artlas.baselines.spectra import forest, spectra
@@ -161,3 +162,32 @@ def test_trees_of_ego_graphs_grow_from_the_centre():
 def test_options_are_checked(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         RiemannConfig(**wrong)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_chosen_nodes_have_the_tokens_that_they_have_among_all(layers):
+    graphs = from_dense([nx.to_numpy_array(FAMILIES[name]) for name in ("path", "random", "star")])
+    model = RiemannGFM(RiemannConfig(features=1, layers=layers, dropout=0.0))
+    batch = Batch.of(graphs)
+    trees = Batch.of(model._structure(graphs))
+    chosen = torch.zeros(batch.num_nodes, dtype=torch.bool)
+    chosen[[3, 40, 77, 200]] = True
+    views = model._views(batch, trees, chosen)
+    assert [view[0].num_nodes for view in views] == sorted(
+        (view[0].num_nodes for view in views), reverse=True
+    )
+    assert layers == 1 or views[-1][0].num_nodes < batch.num_nodes / 4
+
+    def learnt(tokens):
+        loss = sum((rows.square() * rows).sum() for rows in tokens)
+        return torch.autograd.grad(loss, list(model.parameters()), allow_unused=True)
+
+    few = model._tokens(batch, trees, chosen)
+    all_of_them = [rows[chosen] for rows in model._tokens(batch, trees)]
+    for a, b in zip(few, all_of_them, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+    for a, b in zip(learnt(few), learnt(all_of_them), strict=True):
+        if a is None or b is None:  # the projector's
+            assert a is b
+        else:
+            torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4 * float(b.abs().max() + 1))

@@ -5,7 +5,7 @@ import pytest
 import torch
 from cases import awkward, from_dense, random_dense, star
 
-from artlas.kernels import additive_attention, product_attention
+from artlas.kernels import additive_attention, normalised_sums, product_attention
 
 HEADS_AND_WIDTHS = [(1, 1), (1, 33), (3, 5), (4, 16)]
 
@@ -92,6 +92,27 @@ def test_no_edges_at_all(kernel):
     assert not product_attention(ones, ones, values, *place).any()
 
 
+@pytest.mark.parametrize("width", [1, 33, 64, 128])  # the last two are kept in registers
+def test_normalised_sums_are_a_dense_product(kernel, graphs, width):
+    nodes = graphs.num_nodes
+    torch.manual_seed(3)
+    scale, bias = torch.rand(nodes) + 0.1, torch.randn(width)
+    loops = adjacency(graphs).double() + torch.eye(nodes)
+    dense = scale[:, None].double() * loops * scale.double()
+    place = scale, graphs.row_ptr, graphs.col
+    values = torch.randn(nodes, width)
+    check(
+        lambda v, b: normalised_sums(v, b, *place), lambda v, b: dense @ v + b, [values, bias], 1e-5
+    )
+    check(lambda v: normalised_sums(v, None, *place), lambda v: dense @ v, [values], 1e-5)
+    torch.testing.assert_close(  # whatever the layout
+        normalised_sums(values.T.contiguous().T, None, *place),
+        normalised_sums(values, None, *place),
+    )
+    values[-1] = torch.nan
+    assert torch.equal(normalised_sums(values, bias, *place).isnan().all(1), loops[:, -1] > 0)
+
+
 @pytest.mark.parametrize(("heads", "width"), [(3, 5), (4, 16)])
 def test_what_is_no_number_is_not_hidden(kernel, graphs, heads, width):
     """A diverged model must not look sound: each row that sees a nan is nan."""
@@ -124,8 +145,9 @@ def test_threads_do_not_change_a_bit():
             given = [t.clone().requires_grad_() for t in inputs]
             one = additive_attention(*given, *place, 0.2)
             other = product_attention(*given[1:], given[0], *place)
-            grads = torch.autograd.grad((one * other).sum(), given)
-            made.append([one, other, *grads])
+            third = normalised_sums(given[0], None, inputs[1][:, 0].contiguous(), *place)
+            grads = torch.autograd.grad((one * other * third).sum(), given)
+            made.append([one, other, third, *grads])
     finally:
         torch.set_num_threads(before)
     for a, b in zip(*made, strict=True):
