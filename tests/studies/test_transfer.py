@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import multiprocessing
 
 import numpy as np
 import pytest
@@ -136,6 +137,25 @@ def test_files_are_merged_by_what_a_record_is_of(tmp_path):
     kept = transfer.merge(path, [record("A", "q", [0.7])])
     assert [r["accuracies"] for r in kept] == [[0.1], [0.7]]
     assert transfer.read(path) == kept
+
+
+def _merge_some(path, variant, count):
+    for number in range(count):
+        transfer.merge(path, [record("A", f"{variant}{number}", [0.5])])
+
+
+def test_processes_that_merge_at_once_lose_nothing(tmp_path):
+    path = tmp_path / "r.json"
+    context = multiprocessing.get_context("spawn")
+    team = [context.Process(target=_merge_some, args=(path, v, 40)) for v in "qH"]
+    for process in team:
+        process.start()
+    for process in team:
+        process.join()
+    assert [process.exitcode for process in team] == [0, 0]
+    assert {r["variant"] for r in transfer.read(path)} == {
+        f"{v}{i}" for v in "qH" for i in range(40)
+    }
 
 
 def test_tables_average_and_pair():

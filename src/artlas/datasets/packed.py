@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypedDict
@@ -82,21 +81,18 @@ def same(path: Path, known: FileRecord) -> bool:
 
 @contextlib.contextmanager
 def locked(root: Path, name: str) -> Iterator[None]:
-    """Hold the lock of one dataset, waiting for whoever has it; the kernel frees it at death."""
+    """Hold the lock of one dataset, waiting for whoever has it."""
     folder = root / FOLDER
+    lock = folder / f".{name}.lock"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = open(folder / f".{name}.lock", "ab")  # noqa: SIM115 - closed below
+        lock.touch()
     except OSError as error:
         raise UnwritableError(
             f"{folder} cannot be written to ({error.strerror}). "
             "To fix this, pass a data root that you may write to, by --root or $ARTLAS_DATA."
         ) from error
-    with lock:
-        if sys.platform != "win32":
-            import fcntl
-
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    with files.locked(lock):
         yield
 
 

@@ -13,6 +13,7 @@ import gzip
 import io
 import lzma
 import os
+import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator
@@ -240,6 +241,17 @@ def _npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     except Exception as error:  # the header is a Python literal: its parser raises many kinds
         raise OSError(f"not a NumPy header ({shown(str(error))})") from error
     return shape, fortran, dtype
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock file, waiting for whoever has it; the kernel frees it at death."""
+    with open(path, "ab") as lock:
+        if sys.platform != "win32":
+            import fcntl
+
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from artlas import datasets, fewshot
 from artlas.datasets.registry import find
-from artlas.formats.files import atomic
+from artlas.formats.files import atomic, locked
 from artlas.graphs import Graphs
 from artlas.ppr import EgoGraphs
 from artlas.studies import embeddings
@@ -163,14 +163,18 @@ KEYS = ("target", "shots", "method", "variant", "seed")
 
 
 def merge(path: Path, new: Iterable[Record], keys: Sequence[str] = KEYS) -> list[Record]:
-    """Put records into a JSON file, in the place of older ones with the same keys."""
-    kept = {identity(record, keys): record for record in read(path)}
-    kept |= {identity(record, keys): record for record in new}
-    records = sorted(kept.values(), key=lambda r: tuple(str(part) for part in identity(r, keys)))
+    """Put records into a JSON file, in the place of older ones with the same keys.
+
+    Several processes may do so at once, each for a part of a table.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic(path) as out:
-        lines = ",\n".join(json.dumps(record) for record in records)
-        out.write(f"[\n{lines}\n]\n".encode())
+    with locked(path.with_name(f".{path.name}.lock")):
+        kept = {identity(record, keys): record for record in read(path)}
+        kept |= {identity(record, keys): record for record in new}
+        records = sorted(kept.values(), key=lambda r: tuple(map(str, identity(r, keys))))
+        with atomic(path) as out:
+            lines = ",\n".join(json.dumps(record) for record in records)
+            out.write(f"[\n{lines}\n]\n".encode())
     return records
 
 
