@@ -245,13 +245,18 @@ def _npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a lock file, waiting for whoever has it; the kernel frees it at death."""
-    with open(path, "ab") as lock:
-        if sys.platform != "win32":
-            import fcntl
-
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    """Hold the lock of a file or folder, waiting for whoever has it; death frees it too."""
+    if sys.platform == "win32":
         yield
+        return
+    import fcntl
+
+    lock = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 @contextlib.contextmanager

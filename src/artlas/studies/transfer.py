@@ -168,7 +168,7 @@ def merge(path: Path, new: Iterable[Record], keys: Sequence[str] = KEYS) -> list
     Several processes may do so at once, each for a part of a table.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with locked(path.with_name(f".{path.name}.lock")):
+    with locked(path.parent):
         kept = {identity(record, keys): record for record in read(path)}
         kept |= {identity(record, keys): record for record in new}
         records = sorted(kept.values(), key=lambda r: tuple(map(str, identity(r, keys))))
