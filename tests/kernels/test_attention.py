@@ -7,7 +7,7 @@ from cases import awkward, from_dense, random_dense, star
 
 from artlas.kernels import additive_attention, normalised_sums, product_attention
 
-HEADS_AND_WIDTHS = [(1, 1), (1, 33), (3, 5), (4, 16)]
+HEADS_AND_WIDTHS = [(1, 1), (1, 33), (3, 5), (4, 16), (4, 32)]
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from artlas.baselines.layers import GINLayer
+from artlas.baselines.layers import BatchNorm, GINLayer
 from artlas.baselines.supervised import Supervised
 
 
@@ -17,6 +17,6 @@ class Gin(Supervised):
     def layer(self, width: int) -> nn.Module:
         hidden = self.config.hidden
         inner = nn.Sequential(
-            nn.Linear(width, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, hidden)
+            nn.Linear(width, hidden), BatchNorm(hidden, rectify=True), nn.Linear(hidden, hidden)
         )
         return GINLayer(inner, train_eps=True)

@@ -198,19 +198,27 @@ struct Attention {
     }
   }
 
-  // 64 numbers a row, the width of the baselines, are kept in registers
-  ARTLAS_INLINE static bool in_registers(const Additive& a) {
-    return a.heads * a.width == 64 && a.width % W == 0;
+  // 64 and 128 numbers a row, the widths of the baselines, are kept in registers; 0: are not
+  ARTLAS_INLINE static int64_t in_registers(const Additive& a) {
+    const int64_t row = a.heads * a.width;
+    return (row == 64 || row == 128) && a.width % W == 0 ? row : 0;
   }
   static void additive(const Pattern& p, const Additive& a, int64_t r0, int64_t r1, float* space,
                        float* out, float* log_sum) {
-    (in_registers(a) ? additive_rows<64 / W> : additive_rows<0>)(p, a, r0, r1, space, out, log_sum);
+    const int64_t row = in_registers(a);
+    const auto rows = row == 64    ? additive_rows<64 / W>
+                      : row == 128 ? additive_rows<128 / W>
+                                   : additive_rows<0>;
+    rows(p, a, r0, r1, space, out, log_sum);
   }
   static void additive_backward(const Pattern& p, const Additive& a, const Received& g, int64_t r0,
                                 int64_t r1, float* space, float* d_values, float* d_sent,
                                 float* d_met) {
-    (in_registers(a) ? additive_backward_rows<64 / W>
-                     : additive_backward_rows<0>)(p, a, g, r0, r1, space, d_values, d_sent, d_met);
+    const int64_t row = in_registers(a);
+    const auto rows = row == 64    ? additive_backward_rows<64 / W>
+                      : row == 128 ? additive_backward_rows<128 / W>
+                                   : additive_backward_rows<0>;
+    rows(p, a, g, r0, r1, space, d_values, d_sent, d_met);
   }
 
   // Rows of R registers; 0: of any width, in memory
