@@ -216,6 +216,27 @@ def test_initial_weights_and_steps_follow_the_seed(name):
     assert not same(models[0], models[2])
 
 
+def test_domains_with_and_without_features_meet_in_a_batch():
+    one, other = (graphs.graph for graphs in egos(8).values())
+    one, other = (
+        one.with_features(np.arange(50.0)[:, None]),
+        Graphs(other.node_ptr, other.row_ptr, other.col, y=other.y),
+    )
+    centres = range(10), PprConfig(most_nodes=15)
+    for sources in (
+        {"one": one, "other": other},
+        {"one": ego_graphs(one, *centres), "other": ego_graphs(other, *centres)},
+        {"one": ego_graphs(one, *centres), "other": other},
+    ):
+        learning = _Learning(made("graphmae", sources), sources)
+        batch = learning.batch([("other", 0), ("one", 0)])
+        first = sources["one"][[0]]
+        assert torch.equal(batch.x[: first.num_nodes], first.x)
+        assert torch.equal(
+            batch.x[first.num_nodes :], torch.ones(len(batch.x[first.num_nodes :]), 1)
+        )
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_step_on_some_graphs(name):
     graphs = domains()["sparse"]

@@ -207,7 +207,7 @@ class _Learning:
         self.module, self.domains = method, domains
         self.place = {name: i for i, name in enumerate(domains)}
         self.structures = {name: _structures(graphs) for name, graphs in domains.items()}
-        self.features = {name: _whole(graphs).x for name, graphs in domains.items()}
+        self.features = {name: _features(_whole(graphs)) for name, graphs in domains.items()}
         self.labels = {name: labels_of(graphs) for name, graphs in domains.items()}
 
     def settings(self) -> Mapping[str, Any]:
@@ -231,21 +231,19 @@ class _Learning:
         parts, tables, rows, count = [], [], [], 0
         for name, group in itertools.groupby(ordered, key=lambda member: member[0]):
             part = self.structures[name][[number for _, number in group]]
-            x = self.features[name]
-            if x is not None:
-                used, own = _numbered(torch.from_numpy(part.ids), len(x))
-                tables.append(x.index_select(0, used))
-                rows.append(own + count)
-                count += len(used)
+            used = torch.from_numpy(part.ids)
+            own = torch.arange(len(used))
+            if isinstance(self.domains[name], EgoGraphs):
+                used, own = used.unique(return_inverse=True)
+            tables.append(self.features[name].index_select(0, used))
+            rows.append(own + count)
+            count += len(used)
             parts.append(dataclasses.replace(part, ids=None))
-        graphs = Graphs.concat(parts)
-        features: Tensor | Shared = torch.ones(graphs.num_nodes, 1)
-        if tables:
-            features = torch.cat(tables)
-            if count < graphs.num_nodes:
-                features = Shared(features, torch.cat(rows))
+        graphs, features = Graphs.concat(parts), torch.cat(tables)
+        egos = any(isinstance(self.domains[name], EgoGraphs) for name, _ in ordered)
         return Batch(
-            graphs.node_ptr, graphs.row_ptr, graphs.col, features,
+            graphs.node_ptr, graphs.row_ptr, graphs.col,
+            Shared(features, torch.cat(rows)) if egos else features,
             torch.tensor([self.place[name] for name, _ in ordered]),
             torch.stack([self.labels[name][number] for name, number in ordered]),
             ordered,
@@ -300,14 +298,8 @@ def _structures(graphs: Graphs | EgoGraphs) -> Graphs | EgoGraphs:
     return bare
 
 
-def _numbered(ids: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Which of so many numbers occur, in the order of each one's first place if none does twice,
-    ascending otherwise; and the place among them of each."""
-    if len(ids) > count or len(ids.unique()) < len(ids):
-        known = torch.zeros(count, dtype=torch.bool)
-        known[ids] = True
-        return known.nonzero()[:, 0], (known.cumsum(0) - 1)[ids]
-    return ids, torch.arange(len(ids))
+def _features(graphs: Graphs) -> Tensor:
+    return torch.ones(graphs.num_nodes, 1) if graphs.x is None else graphs.x
 
 
 def _features_hash(graphs: Graphs | EgoGraphs) -> str:
