@@ -27,6 +27,7 @@ from benchmarks import (
     layers,
     loading,
     memory,
+    pretraining,
     scaling,
     solver,
     speed,
@@ -156,6 +157,11 @@ def kept_memory(plan: Plan) -> Iterable[Figure]:
     return keeping.measure(8 if plan.quick else 1, 2 if plan.quick else 5)
 
 
+def node_pretraining(plan: Plan) -> Iterable[Figure]:
+    """Hours of the baselines' pretraining on ego-graphs."""
+    return pretraining.measure(loading.bench_root(), 1 if plan.quick else 3)
+
+
 def embed(plan: Plan) -> Iterable[Figure]:
     """`artlas embed`, and what a user would pick instead."""
     return embedding.measure(loading.bench_root(), plan.quick)
@@ -176,6 +182,7 @@ GROUPS: dict[str, Group] = {
     "gw": gromov_wasserstein,
     "layers": baseline_layers,
     "keeping": kept_memory,
+    "pretraining": node_pretraining,
     "embedding": embed,
 }
 

@@ -164,14 +164,15 @@ class Baseline(nn.Module):
             checkpoint.save(self, out, {"method": self.name, **facts})
         return losses
 
-    def stepper(self, graphs: Graphs, training: PretrainConfig) -> Callable[[], float]:
-        """A function that takes one training step on these graphs, and gives its loss."""
-        self._check({"graphs": graphs})
-        self.prepare({"graphs": graphs})
+    def stepper(self, graphs: Graphs | Domains, training: PretrainConfig) -> Callable[[], float]:
+        """A function that takes one training step on all these graphs, and gives its loss."""
+        domains: Domains = {"graphs": graphs} if isinstance(graphs, Graphs) else graphs
+        self._check(domains)
+        self.prepare(domains)
         self.train()
         optimiser = training.make([p for p in self.parameters() if p.requires_grad])
-        members = [("graphs", i) for i in range(len(graphs))]
-        learning = _Learning(self, {"graphs": graphs})
+        members = [(name, i) for name, own in domains.items() for i in range(len(own))]
+        learning = _Learning(self, domains)
 
         def step() -> float:
             optimiser.zero_grad()
