@@ -5,7 +5,7 @@ import pytest
 import torch
 from cases import awkward, from_dense, random_dense, star
 
-from artlas.kernels import additive_attention, normalised_sums, product_attention
+from artlas.kernels import additive_attention, normalised_sums, product_attention, self_sums
 
 HEADS_AND_WIDTHS = [(1, 1), (1, 33), (3, 5), (4, 16), (4, 32)]
 
@@ -111,6 +111,22 @@ def test_normalised_sums_are_a_dense_product(kernel, graphs, width):
     )
     values[-1] = torch.nan
     assert torch.equal(normalised_sums(values, bias, *place).isnan().all(1), loops[:, -1] > 0)
+
+
+@pytest.mark.parametrize("width", [1, 33, 64, 128])
+def test_self_sums_are_a_dense_product(kernel, graphs, width):
+    nodes = graphs.num_nodes
+    torch.manual_seed(6)
+    values, eps, bias = torch.randn(nodes, width), torch.tensor([0.3]), torch.randn(width)
+    dense, own = adjacency(graphs).double(), torch.eye(nodes)
+    check(
+        lambda v, e, b: self_sums(v, e, b, graphs.row_ptr, graphs.col),
+        lambda v, e, b: (dense + (1 + e) * own) @ v + b,
+        [values, eps, bias], 1e-5,
+    )  # fmt: skip
+    values[-1] = torch.nan
+    found = self_sums(values, eps, bias, graphs.row_ptr, graphs.col)
+    assert torch.equal(found.isnan().all(1), (dense + own)[:, -1] > 0)
 
 
 @pytest.mark.parametrize(("heads", "width"), [(3, 5), (4, 16)])

@@ -42,7 +42,7 @@ from torch import Tensor, nn
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig
 from artlas.baselines.batch import Batch, through
-from artlas.baselines.layers import GCN, GCNLayer, cosine
+from artlas.baselines.layers import GCN, GCNLayer, Linear, cosine
 from artlas.baselines.views import drop_nodes, mask_features
 
 SHARES = (0.1, 0.2, 0.3)  # of nodes or edges that a view loses
@@ -108,7 +108,7 @@ class GCOPE(Baseline):
         nodes, heads = batch.features, self.coordinators[present]
         for layer, after in zip(self.encoder.layers, self.encoder.after, strict=True):
             assert isinstance(layer, GCNLayer)
-            own, heads = links.propagate(through(layer.lin, nodes), layer.lin(heads))
+            own, heads = links.propagate(through(layer.enter, nodes), layer.enter(heads))
             nodes, heads = after(own + layer.bias), after(heads + layer.bias)
         assert isinstance(nodes, Tensor)
         return nodes
@@ -149,4 +149,4 @@ VIEWS = (drop_nodes, drop_edges, mask_features)
 
 
 def _perceptron(width: int, out: int) -> nn.Module:
-    return nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, out))
+    return nn.Sequential(Linear(width, width), nn.ReLU(), Linear(width, out))

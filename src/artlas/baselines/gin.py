@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from artlas.baselines.layers import BatchNorm, GINLayer
+from artlas.baselines.layers import BatchNorm, GINLayer, Linear
 from artlas.baselines.supervised import Supervised
 
 
@@ -13,10 +13,12 @@ class Gin(Supervised):
 
     name = "gin"
     pooling = "sum"
+    rectified = True
 
     def layer(self, width: int) -> nn.Module:
         hidden = self.config.hidden
         inner = nn.Sequential(
-            nn.Linear(width, hidden), BatchNorm(hidden, rectify=True), nn.Linear(hidden, hidden)
-        )
+            Linear(width, hidden), BatchNorm(hidden, rectify=True),
+            Linear(hidden, hidden, rectify=True),
+        )  # fmt: skip
         return GINLayer(inner, train_eps=True)

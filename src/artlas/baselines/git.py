@@ -37,7 +37,7 @@ from torch.nn.functional import cosine_similarity, kl_div
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig
 from artlas.baselines.batch import Batch, entering
-from artlas.baselines.layers import GCN, BatchNorm, Dropout
+from artlas.baselines.layers import GCN, BatchNorm, Dropout, Linear
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ class GiT(Baseline):
     def build(self) -> None:
         config, hidden = self.config, self.config.hidden
         self.encoder = GCN(config.features, hidden, config.layers, True, config.dropout)
-        self.root = nn.Linear(hidden, hidden)
+        self.root = Linear(hidden, hidden)
         self.predictor = nn.Sequential(
-            nn.Linear(hidden, hidden), nn.ReLU(), BatchNorm(hidden), Dropout(config.apart),
-            nn.Linear(hidden, hidden),
+            Linear(hidden, hidden), nn.ReLU(), BatchNorm(hidden), Dropout(config.apart),
+            Linear(hidden, hidden),
         )  # fmt: skip
 
     def loss(self, batch: Batch) -> Tensor:

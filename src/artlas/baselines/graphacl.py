@@ -37,7 +37,7 @@ from torch.nn.functional import embedding_bag
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig
 from artlas.baselines.batch import Batch
-from artlas.baselines.layers import GCN
+from artlas.baselines.layers import GCN, Linear
 from artlas.kernels import unit
 
 
@@ -72,7 +72,7 @@ class GraphACL(Baseline):
         config = self.config
         self.encoder = GCN(config.features, config.hidden, config.layers, last=False)
         self.target = copy.deepcopy(self.encoder).requires_grad_(False)
-        self.predictor = nn.Linear(config.hidden, config.hidden)
+        self.predictor = Linear(config.hidden, config.hidden)
 
     def loss(self, batch: Batch) -> Tensor:
         states = self.encoder(batch.features, batch)[-1]

@@ -46,7 +46,7 @@ from torch.nn.functional import cross_entropy
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig, Domains
 from artlas.baselines.batch import Batch, through
-from artlas.baselines.layers import Dropout, GCNLayer
+from artlas.baselines.layers import Dropout, GCNLayer, Linear
 from artlas.kernels import unit
 
 TINY = 1e-6
@@ -93,9 +93,9 @@ class GraphGlue(Baseline):
 
     def build(self) -> None:
         config = self.config
-        self.enter = nn.Linear(config.features, config.hidden)
+        self.enter = Linear(config.features, config.hidden)
         self.nodes = nn.Parameter(nn.init.orthogonal_(torch.empty(config.frame, config.hidden)))
-        self.compare = nn.Linear(config.hidden, config.hidden, bias=False)
+        self.compare = Linear(config.hidden, config.hidden, bias=False)
         self.convolutions = nn.ModuleList(
             GCNLayer(config.hidden, config.hidden) for _ in range(config.layers)
         )
@@ -125,7 +125,7 @@ class GraphGlue(Baseline):
         v = self.nodes.expand(batch.num_graphs, -1, -1)  # in the order of the blocks
         for number, layer in enumerate(self.convolutions, 1):
             assert isinstance(layer, GCNLayer)
-            h, u = real * layer.lin(x), virtual * layer.lin(v)
+            h, u = real * layer.enter(x), virtual * layer.enter(v)
             parts = zip(links, u.split(blocks.counts), strict=True)
             x = batch.neighbour_sums(h) + h + blocks.to_nodes([block @ own for block, own in parts])
             sums = zip(links, blocks.of_nodes(h, 0.0), strict=True)

@@ -34,8 +34,8 @@ from torch import Tensor, nn
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig
 from artlas.baselines.batch import Batch, Shared
-from artlas.baselines.layers import GCN, GCNLayer
-from artlas.kernels import unit
+from artlas.baselines.layers import GCN, GCNLayer, Linear
+from artlas.kernels import linear, unit
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class GraphMAE(Baseline):
             config.features, config.hidden, config.layers, True, config.dropout, nn.PReLU
         )
         self.token = nn.Parameter(torch.zeros(config.features))
-        self.between = nn.Linear(config.hidden, config.hidden, bias=False)
+        self.between = Linear(config.hidden, config.hidden, bias=False)
         self.decoder = GCNLayer(config.hidden, config.features)
 
     def loss(self, batch: Batch) -> Tensor:
@@ -94,7 +94,7 @@ class GraphMAE(Baseline):
     def decode(self, batch: Batch, states: Tensor, masked: Tensor) -> Tensor:
         """What a GCN layer says of the masked nodes [n, d], their own states [N, c] set to zero."""
         around = batch.propagate(states.index_fill(0, masked, 0.0))
-        return self.decoder.lin(around[masked]) + self.decoder.bias
+        return linear(around[masked], self.decoder.lin.weight, self.decoder.bias)
 
     def states(self, batch: Batch) -> Tensor:
         return self.encoder(batch.features, batch)[-1]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from artlas.baselines.batch import Batch, Shared, entering, through
-from artlas.kernels import additive_attention, batch_norm, unit
+from artlas.kernels import additive_attention, batch_norm, linear, self_sums, unit
 
 try:
     from torch_geometric.nn import GATConv, GCNConv, GINConv
@@ -20,13 +20,30 @@ except ImportError as error:
     ) from error
 
 
+class Linear(nn.Linear):
+    """PyTorch's linear map of rows, and a ReLU if asked for."""
+
+    def __init__(
+        self, width: int, out: int, bias: bool = True, rectify: bool = False
+    ) -> None:  # fmt: skip
+        super().__init__(width, out, bias)
+        self.rectify = rectify
+
+    def forward(self, input: Tensor) -> Tensor:
+        return linear(input, self.weight, self.bias, self.rectify)
+
+
 class Meeting:
     """A layer that maps every node's vector linearly, and then lets neighbours meet."""
 
     lin: Any
 
     def forward(self, x: Tensor | Shared, batch: Batch) -> Tensor:
-        return self.meet(through(self.lin, x), batch)
+        return self.meet(through(self.enter, x), batch)
+
+    def enter(self, rows: Tensor) -> Tensor:
+        """The linear map."""
+        return linear(rows, self.lin.weight)
 
     def meet(self, values: Tensor, batch: Batch) -> Tensor:
         """What follows the linear map."""
@@ -47,8 +64,8 @@ class GINLayer(GINConv):
         # the perceptron begins with a linear map: sums that follow it are narrower
         modules: list[Any] = list(self.nn) if isinstance(self.nn, nn.Sequential) else [self.nn]
         first, *rest = modules
-        values = through(lambda rows: nn.functional.linear(rows, first.weight), x)
-        values = batch.neighbour_sums(values) + (1 + self.eps) * values + first.bias
+        values = through(lambda rows: linear(rows, first.weight), x)
+        values = self_sums(values, self.eps, first.bias, batch.row_ptr, batch.col)
         return nn.Sequential(*rest)(values)
 
 
@@ -56,8 +73,11 @@ class GATLayer(Meeting, GATConv):
     """PyTorch Geometric's GATConv, likewise; nothing is kept of an edge."""
 
     def meet(self, values: Tensor, batch: Batch) -> Tensor:
-        by_head = values.view(-1, self.heads, self.out_channels)
-        sent, met = ((by_head * weights).sum(-1) for weights in (self.att_src, self.att_dst))
+        # the scores of all heads are one product: with 0 in the place of other heads
+        heads = torch.eye(self.heads, dtype=values.dtype, device=values.device)
+        weights = torch.cat([self.att_src, self.att_dst])  # [2, H, c]
+        joint = (heads[:, :, None] * weights[:, None]).reshape(2 * self.heads, -1)
+        sent, met = nn.functional.linear(values, joint).split(self.heads, 1)
         place = batch.row_ptr, batch.col
         return additive_attention(values, sent, met, *place, self.negative_slope) + self.bias
 
@@ -131,7 +151,7 @@ class GCN(nn.Module):
 
     def enter(self, features: Tensor | Shared) -> Tensor | Shared:
         """The first layer's linear map of features."""
-        return entering(self._layer(0).lin, features)
+        return entering(self._layer(0).enter, features)
 
     def entered(self, batch: Batch) -> list[Tensor]:
         """The states after every layer, where features have entered."""

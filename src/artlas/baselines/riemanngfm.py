@@ -45,7 +45,7 @@ from torch import Tensor, nn
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig, Domains
 from artlas.baselines.batch import Batch
-from artlas.baselines.layers import Dropout, cosine
+from artlas.baselines.layers import Dropout, Linear, cosine
 from artlas.baselines.manifolds import Manifold
 from artlas.baselines.spectra import forest, spectra
 from artlas.graphs import Graphs
@@ -125,7 +125,7 @@ class RiemannGFM(Baseline):
         config = self.config
         width = config.width
         self.euclidean = _perceptron(width, width, config)
-        self.starts = nn.ModuleList(nn.Linear(width, width) for _ in range(2))
+        self.starts = nn.ModuleList(Linear(width, width) for _ in range(2))
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
         self.projector = _perceptron(2 * width, config.hidden, config)
         self._known: dict[str, Graphs] = {}
@@ -214,11 +214,11 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, batch: Batch) -> Tensor:
 
 
 def _attention(width: int) -> nn.ModuleList:
-    return nn.ModuleList(nn.Linear(width, width) for _ in range(3))
+    return nn.ModuleList(Linear(width, width) for _ in range(3))
 
 
 def _perceptron(width: int, out: int, config: RiemannConfig) -> nn.Sequential:
     return nn.Sequential(
-        nn.Linear(width, config.hidden), nn.ReLU(), Dropout(config.dropout),
-        nn.Linear(config.hidden, out),
+        Linear(width, config.hidden), nn.ReLU(), Dropout(config.dropout),
+        Linear(config.hidden, out),
     )  # fmt: skip

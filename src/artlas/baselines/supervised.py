@@ -29,6 +29,7 @@ class Supervised(Baseline):
     """Layers, joint read-out, one classifier a domain."""
 
     pooling: ClassVar[Literal["mean", "sum"]] = "mean"
+    rectified: ClassVar[bool] = False  # whether layers end with a ReLU of their own
 
     def layer(self, width: int) -> nn.Module:
         """A layer that takes vectors of this width."""
@@ -63,7 +64,7 @@ class Supervised(Baseline):
         first = self.convolutions[0]
         if not isinstance(first, Meeting):
             return self._joined(batch, self._layers(batch.features, batch))
-        parts = batch.with_x(entering(first.lin, batch.features)).parts(self.config.hidden)
+        parts = batch.with_x(entering(first.enter, batch.features)).parts(self.config.hidden)
         return torch.cat([self._joined(part, self._after_first(part)) for part in parts])
 
     def _joined(self, batch: Batch, states: Iterable[Tensor]) -> Tensor:
@@ -80,7 +81,8 @@ class Supervised(Baseline):
         """The states of nodes after every layer from one on."""
         found: list[Tensor] = []
         for layer in self.convolutions[begin:]:
-            x = torch.relu(layer(x, batch))
+            made: Tensor = layer(x, batch)
+            x = made if self.rectified else torch.relu(made)
             found.append(x)
         return found
 

@@ -204,6 +204,15 @@ def normalised_sums(
     return module.normalised_sums(values, bias, scale, row_ptr, col)
 
 
+def self_sums(values: Tensor, eps: Tensor, bias: Tensor, row_ptr: Tensor, col: Tensor) -> Tensor:
+    r""":math:`(A + (1 + eps) I)\, V` for values V [N, c] and eps [1], and a bias [c].
+
+    The adjacency is given as for additive attention; differentiable in the first three.
+    """
+    module = native_for(values) or torch_attention
+    return module.self_sums(values, eps, bias, row_ptr, col)
+
+
 def product_attention(
     query: Tensor, key: Tensor, value: Tensor, row_ptr: Tensor, col: Tensor
 ) -> Tensor:
@@ -227,6 +236,16 @@ def batch_norm(
     with torch.no_grad():
         variance, mean = torch.var_mean(x, 0, correction=0)
     return torch.relu(out) if rectify else out, mean, variance
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, rectify: bool = False) -> Tensor:
+    """:math:`x W^T + b` of rows x [..., d] for weight W [o, d] and bias b [o]; then a ReLU if asked
+    for. Differentiable in the first three. Compiled where both widths are multiples of 32."""
+    native = native_for(x)
+    if native is not None and native.fits_linear(weight):
+        return native.linear(x, weight, bias, rectify)
+    found = torch.nn.functional.linear(x, weight, bias)
+    return torch.relu(found) if rectify else found
 
 
 def manifold_map(name: str, curvature: int, x: Tensor, y: Tensor | None = None) -> Tensor:

@@ -77,6 +77,7 @@ const GwOps* select_gw_ops() { return ARTLAS_SELECT(gw_ops); }
 const AttentionOps* select_attention_ops() { return ARTLAS_SELECT(attention_ops); }
 const MapOps* select_map_ops() { return ARTLAS_SELECT(map_ops); }
 const ColumnOps* select_column_ops() { return ARTLAS_SELECT(column_ops); }
+const LinearOps* select_linear_ops() { return ARTLAS_SELECT(linear_ops); }
 
 namespace {
 
@@ -380,17 +381,18 @@ NB_MODULE(_art, m) {
         });
   m.def(
       "normalised",
-      [](Ids row_ptr, Cols col, In<2> values, std::optional<In<1>> bias, In<1> scale, int threads,
-         Out<2> out) {
+      [](Ids row_ptr, Cols col, In<2> values, std::optional<In<1>> bias, std::optional<In<1>> scale,
+         float own, int threads, Out<2> out) {
         nb::gil_scoped_release release;
-        check(values.shape(0) == scale.shape(0), "rows and scales differ in length");
+        check(!scale || values.shape(0) == scale->shape(0), "rows and scales differ in length");
         check(!bias || bias->shape(0) == values.shape(1), "bias and rows differ in width");
-        run_normalised(
-            pattern(row_ptr, col, values.shape(0)),
-            {int64_t(values.shape(1)), values.data(), bias ? bias->data() : nullptr, scale.data()},
-            threads, out.data());
+        run_normalised(pattern(row_ptr, col, values.shape(0)),
+                       {int64_t(values.shape(1)), values.data(), bias ? bias->data() : nullptr,
+                        scale ? scale->data() : nullptr, own},
+                       threads, out.data());
       },
-      nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg());
+      nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg(),
+      nb::arg());
   m.def("product", [](Ids row_ptr, Cols col, In<2> query, In<2> key, In<2> value, int threads,
                       Out<2> out, Out<1> log_sum) {
     nb::gil_scoped_release release;
@@ -430,6 +432,37 @@ NB_MODULE(_art, m) {
         {int64_t(x.shape(1)), x.data(), factor.data(), offset.data(), mean.data(), rectify},
         grad.data(), shift.data(), slope.data(), int64_t(x.shape(0)), threads, out.data());
   });
+
+  m.attr("linear_width") = LINEAR_WIDTH;
+  m.def(
+      "linear",
+      [](In<2> a, In<2> b, std::optional<In<1>> bias, bool transposed, bool rectify, int threads,
+         Out<2> out) {
+        nb::gil_scoped_release release;
+        const int64_t depth = int64_t(a.shape(1)), cols = int64_t(b.shape(transposed ? 0 : 1));
+        check(int64_t(b.shape(transposed ? 1 : 0)) == depth, "rows and weights differ in width");
+        check(depth % LINEAR_WIDTH == 0 && cols % LINEAR_WIDTH == 0, "widths must be multiples");
+        check(!bias || int64_t(bias->shape(0)) == cols, "bias and result differ in width");
+        run_linear(a.data(), b.data(), bias ? bias->data() : nullptr, int64_t(a.shape(0)), depth,
+                   cols, transposed, rectify, threads, out.data());
+      },
+      nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg());
+  m.def(
+      "linear_backward",
+      [](In<2> x, In<2> weight, In<2> grad, std::optional<In<2>> out, int threads,
+         std::optional<Out<2>> d_x, Out<2> d_weight, Out<1> d_bias) {
+        nb::gil_scoped_release release;
+        const int64_t depth = int64_t(x.shape(1)), cols = int64_t(weight.shape(0));
+        check(x.shape(0) == grad.shape(0) && int64_t(grad.shape(1)) == cols &&
+                  int64_t(weight.shape(1)) == depth,
+              "rows, weights and gradients differ in shape");
+        check(depth % LINEAR_WIDTH == 0 && cols % LINEAR_WIDTH == 0, "widths must be multiples");
+        run_linear_backward(x.data(), weight.data(), grad.data(), out ? out->data() : nullptr,
+                            int64_t(x.shape(0)), depth, cols, threads, d_x ? d_x->data() : nullptr,
+                            d_weight.data(), d_bias.data());
+      },
+      nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg().none(), nb::arg(),
+      nb::arg());
 
   nb::enum_<Map>(m, "Map")
       .value("from_origin", Map::from_origin)

@@ -69,7 +69,24 @@ struct Attention {
     return x > 0 ? x : slope * x;
   }
 
-  // Rows of R registers, each within one head; 0: of any width, in memory
+  // the sums of four registers
+  ARTLAS_INLINE static v4 sums_of_four(const vf x[4]) {
+    float out[4];
+    ARTLAS_UNROLL
+    for (int h = 0; h < 4; h += L) {
+      vf lanes[L];
+      ARTLAS_UNROLL
+      for (int i = 0; i < L; ++i) lanes[i] = x[h + i];
+      transpose_lanes(lanes);
+      vf sum = lanes[0];
+      ARTLAS_UNROLL
+      for (int i = 1; i < L; ++i) sum += lanes[i];
+      store_per_lane(out + h, lane_sum(sum));
+    }
+    return get<v4>(out);
+  }
+
+  // Rows of R registers, shared by four heads; 0: of any heads and width, in memory
   template <int R>
   static void additive_rows(const Pattern& p, const Additive& a, int64_t r0, int64_t r1,
                             float* space, float* out, float* log_sum) {
@@ -111,7 +128,7 @@ struct Attention {
         });
         if constexpr (R > 0) {
           ARTLAS_UNROLL
-          for (int r = 0; r < R; ++r) acc[r] += splat(weight[r * W / width]) * load(value + r * W);
+          for (int r = 0; r < R; ++r) acc[r] += splat(weight[r * 4 / R]) * load(value + r * W);
         } else {
           for (int64_t h = 0; h < heads; ++h)
             add(weight[h], value + h * width, width, to + h * width);
@@ -135,7 +152,6 @@ struct Attention {
       const int64_t count = p.row_ptr[i + 1] - p.row_ptr[i] + 1, size = count * heads + W;
       // weights where i receives and where it sends, and these times the slopes of LeakyReLU
       float *there = space, *back = there + size, *steep = back + size, *steep_back = steep + size;
-      float *into = steep_back + size, *from = into + heads;  // products of one neighbour
       const float *sent = a.sent + i * heads, *own = a.met + i * heads;
       const float *log_sum = g.log_sum + i * heads, *along = g.along + i * heads;
       for (int64_t e = 0; e < count; ++e) {
@@ -160,48 +176,50 @@ struct Attention {
       const float *value = a.values + i * row, *grad = g.grad + i * row;
       float* to = d_values + i * row;
       [[maybe_unused]] vf acc[R + 1] = {};
-      if constexpr (R == 0) clear(row, to);
-      clear(heads, d_sent + i * heads);
-      clear(heads, d_met + i * heads);
+      [[maybe_unused]] v4 sends = {}, receives = {};
+      if constexpr (R == 0) {
+        clear(row, to);
+        clear(heads, d_sent + i * heads);
+        clear(heads, d_met + i * heads);
+      }
       for (int64_t e = 0; e < count; ++e) {
         const int64_t j = met(p, i, e), at = e * heads;
         const float *near_value = a.values + j * row, *near_grad = g.grad + j * row;
         if constexpr (R > 0) {
-          clear(2 * heads, into);
+          vf in[4] = {}, out[4] = {};
           ARTLAS_UNROLL
           for (int r = 0; r < R; ++r) {
-            const int64_t h = r * W / width;
             const vf given = load(near_grad + r * W);
-            acc[r] += splat(back[at + h]) * given;
-            into[h] += hsum(load(grad + r * W) * load(near_value + r * W));
-            from[h] += hsum(load(value + r * W) * given);
+            acc[r] += splat(back[at + r * 4 / R]) * given;
+            in[r * 4 / R] += load(grad + r * W) * load(near_value + r * W);
+            out[r * 4 / R] += load(value + r * W) * given;
           }
+          const v4 others = get<v4>(g.along + j * 4);
+          receives += get<v4>(steep + at) * (sums_of_four(in) - get<v4>(along));
+          sends += get<v4>(steep_back + at) * (sums_of_four(out) - others);
         } else {
           for (int64_t h = 0; h < heads; ++h) {
             const int64_t k = h * width;
             add(back[at + h], near_grad + k, width, to + k);
-            into[h] = dot(grad + k, near_value + k, width);
-            from[h] = dot(value + k, near_grad + k, width);
+            const float in = dot(grad + k, near_value + k, width) - along[h];
+            const float out = dot(value + k, near_grad + k, width) - g.along[j * heads + h];
+            d_met[i * heads + h] += steep[at + h] * in;
+            d_sent[i * heads + h] += steep_back[at + h] * out;
           }
         }
-        each_head(heads, [&](int64_t h, auto kind) ARTLAS_LAMBDA {
-          using V = decltype(kind);
-          float *receives = d_met + i * heads + h, *sends = d_sent + i * heads + h;
-          const V in = get<V>(into + h) - get<V>(along + h);
-          const V out = get<V>(from + h) - get<V>(g.along + j * heads + h);
-          put(receives, get<V>(receives) + get<V>(steep + at + h) * in);
-          put(sends, get<V>(sends) + get<V>(steep_back + at + h) * out);
-        });
       }
-      if constexpr (R > 0)
+      if constexpr (R > 0) {
         for (int r = 0; r < R; ++r) store(to + r * W, acc[r]);
+        put(d_sent + i * 4, sends);
+        put(d_met + i * 4, receives);
+      }
     }
   }
 
-  // 64 and 128 numbers a row, the widths of the baselines, are kept in registers; 0: are not
+  // four heads of 64 or 128 numbers a row, as in GAT, are kept in registers; 0: are not
   ARTLAS_INLINE static int64_t in_registers(const Additive& a) {
     const int64_t row = a.heads * a.width;
-    return (row == 64 || row == 128) && a.width % W == 0 ? row : 0;
+    return (row == 64 || row == 128) && a.heads == 4 && a.width % W == 0 ? row : 0;
   }
   static void additive(const Pattern& p, const Additive& a, int64_t r0, int64_t r1, float* space,
                        float* out, float* log_sum) {
@@ -222,7 +240,7 @@ struct Attention {
   }
 
   // Rows of R registers; 0: of any width, in memory
-  template <int R>
+  template <int R, bool Scaled>
   static void normalised_rows(const Pattern& p, const Normalised& a, int64_t r0, int64_t r1,
                               float* out) {
     const int64_t row = a.width;
@@ -234,29 +252,35 @@ struct Attention {
       for (int64_t e = p.row_ptr[i]; e <= end; ++e) {  // neighbours and, last, the node itself
         const int64_t j = e < end ? int64_t(p.col[e]) : i;
         const float* value = a.values + j * row;
+        const float weight = (Scaled ? a.scale[j] : 1) * (e < end ? 1 : a.own);
         if constexpr (R > 0) {
-          const vf by = splat(a.scale[j]);
+          const vf by = splat(weight);
           ARTLAS_UNROLL
           for (int r = 0; r < R; ++r) acc[r] += by * load(value + r * W);
         } else {
-          add(a.scale[j], value, row, to);
+          add(weight, value, row, to);
         }
       }
       if constexpr (R > 0) {
-        const vf by = splat(a.scale[i]);
+        const vf by = splat(Scaled ? a.scale[i] : 1);
         for (int r = 0; r < R; ++r)
           store(to + r * W, by * acc[r] + (a.bias ? load(a.bias + r * W) : vf{}));
       } else {
-        scale(a.scale[i], row, to);
+        if (Scaled) scale(a.scale[i], row, to);
         if (a.bias) add(1, a.bias, row, to);
       }
     }
   }
   static void normalised(const Pattern& p, const Normalised& a, int64_t r0, int64_t r1,
                          float* out) {
-    const auto rows = a.width == 64    ? normalised_rows<64 / W>
-                      : a.width == 128 ? normalised_rows<128 / W>
-                                       : normalised_rows<0>;
+    (a.scale ? normalised_by_width<true> : normalised_by_width<false>)(p, a, r0, r1, out);
+  }
+  template <bool Scaled>
+  static void normalised_by_width(const Pattern& p, const Normalised& a, int64_t r0, int64_t r1,
+                                  float* out) {
+    const auto rows = a.width == 64    ? normalised_rows<64 / W, Scaled>
+                      : a.width == 128 ? normalised_rows<128 / W, Scaled>
+                                       : normalised_rows<0, Scaled>;
     rows(p, a, r0, r1, out);
   }
 

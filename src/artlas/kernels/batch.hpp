@@ -55,6 +55,7 @@ const GwOps* select_gw_ops();
 const AttentionOps* select_attention_ops();
 const MapOps* select_map_ops();
 const ColumnOps* select_column_ops();
+const LinearOps* select_linear_ops();
 
 inline int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 

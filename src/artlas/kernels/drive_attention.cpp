@@ -12,7 +12,7 @@ void each_range(const Pattern& p, int64_t heads, int64_t width, int threads, Row
   const double work = double(p.row_ptr[p.nodes] + p.nodes) * double(width);
   std::atomic<int64_t> next{0};
   Team::run(int(std::max(1.0, std::min(double(threads), work / 1e6))), [&](Team&, int) {
-    const Buffer<float> space(heads * (4 * (most + 1) + 2) + PADDING);
+    const Buffer<float> space(heads * (4 * (most + 1) + 1) + PADDING);
     for (int64_t r0; (r0 = next.fetch_add(ROWS)) < p.nodes;)
       rows(r0, std::min(p.nodes, r0 + ROWS), space.data());
   });

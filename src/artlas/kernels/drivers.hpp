@@ -80,6 +80,13 @@ void run_column_sums(const Columns&, const float* grad, int64_t rows, int thread
                      double* along);
 void run_columns_backward(const Columns&, const float* grad, const float* shift, const float* slope,
                           int64_t rows, int threads, float* out);
+// a [rows, depth] times b [depth, cols], or times b' of b [cols, depth]
+void run_linear(const float* a, const float* b, const float* bias, int64_t rows, int64_t depth,
+                int64_t cols, bool transposed, bool rectify, int threads, float* out);
+// gradients of x W' + b, or of its ReLU if `out`, that ReLU, is not null; d_x may be null
+void run_linear_backward(const float* x, const float* weight, const float* grad, const float* out,
+                         int64_t rows, int64_t depth, int64_t cols, int threads, float* d_x,
+                         float* d_weight, float* d_bias);
 void run_averages(const AverageView&, int threads, float* out);
 Quotient run_quotient(const int64_t* node_ptr, const int64_t* row_ptr, const int32_t* col,
                       int64_t graphs, int rounds, int threads);

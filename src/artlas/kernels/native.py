@@ -141,25 +141,47 @@ class _Normalised(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, bias: Tensor | None, *graph: Tensor) -> Tensor:
         ctx.graph = graph
-        return _Normalised.product(values, bias, *graph)
+        return _Normalised.product(values, bias, 1.0, *graph)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         of_values, of_bias, *_ = ctx.needs_input_grad
         return (
-            _Normalised.product(grads[0], None, *ctx.graph) if of_values else None,
+            _Normalised.product(grads[0], None, 1.0, *ctx.graph) if of_values else None,
             grads[0].sum(0) if of_bias else None,
             None, None, None,
         )  # fmt: skip
 
     @staticmethod
     def product(
-        values: Tensor, bias: Tensor | None, scale: Tensor, row_ptr: Tensor, col: Tensor
-    ) -> Tensor:
+        values: Tensor, bias: Tensor | None, own: float, scale: Tensor | None, *place: Tensor
+    ) -> Tensor:  # fmt: skip
         (values,), threads = _plain(values), torch.get_num_threads()
         out, bias = torch.empty_like(values), None if bias is None else bias.detach()
-        _call(_art.normalised, row_ptr, col, values, bias, scale, threads, out)
+        _call(_art.normalised, *place, values, bias, scale, own, threads, out)
         return out
+
+
+class _SelfSums(torch.autograd.Function):
+    """A + (1 + eps) I is symmetric, likewise."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, eps: Tensor, bias: Tensor, *graph: Tensor) -> Tensor:
+        ctx.graph, ctx.own = graph, 1 + float(eps)
+        (values,) = _plain(values)
+        ctx.save_for_backward(values)
+        return _Normalised.product(values, bias, ctx.own, None, *graph)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        (grad,), (values,) = _plain(grads[0]), ctx.saved_tensors
+        of_values, of_eps, of_bias, *_ = ctx.needs_input_grad
+        return (
+            _Normalised.product(grad, None, ctx.own, None, *ctx.graph) if of_values else None,
+            torch.dot(grad.flatten(), values.flatten())[None] if of_eps else None,
+            grad.sum(0) if of_bias else None,
+            None, None,
+        )  # fmt: skip
 
 
 class _Product(torch.autograd.Function):
@@ -242,6 +264,41 @@ class _BatchNorm(torch.autograd.Function):
         return out, (inverse * along).to(x), total.to(x), None, None
 
 
+class _Linear(torch.autograd.Function):
+    """x W' + b, and a ReLU if asked for."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, rectify: bool
+    ) -> Tensor:  # fmt: skip
+        (x, weight), offset = _plain(x, weight), None if bias is None else bias.detach()
+        out = x.new_empty(len(x), len(weight))
+        _call(_art.linear, x, weight, offset, True, rectify, torch.get_num_threads(), out)
+        ctx.save_for_backward(x, weight, out if rectify else None)
+        ctx.with_bias = bias is not None
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        x, weight, out = ctx.saved_tensors
+        (grad,), threads = _plain(grads[0]), torch.get_num_threads()
+        of_x, *_ = ctx.needs_input_grad
+        d_x = torch.empty_like(x) if of_x else None
+        d_weight, d_bias = torch.empty_like(weight), grad.new_empty(len(weight))
+        _call(_art.linear_backward, x, weight, grad, out, threads, d_x, d_weight, d_bias)
+        return d_x, d_weight, d_bias if ctx.with_bias else None, None
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None, rectify: bool) -> Tensor:
+    rows = _Linear.apply(x.reshape(-1, x.shape[-1]), weight, bias, rectify)
+    return rows.view(*x.shape[:-1], len(weight))
+
+
+def fits_linear(weight: Tensor) -> bool:
+    """Whether the compiled map has such weights [o, d]."""
+    return all(size % _art.linear_width == 0 for size in weight.shape)
+
+
 def batch_norm(
     x: Tensor, weight: Tensor, bias: Tensor, eps: float, rectify: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -262,6 +319,10 @@ def normalised_sums(
     values: Tensor, bias: Tensor | None, scale: Tensor, row_ptr: Tensor, col: Tensor
 ) -> Tensor:
     return _Normalised.apply(values, bias, scale, row_ptr, col)
+
+
+def self_sums(values: Tensor, eps: Tensor, bias: Tensor, row_ptr: Tensor, col: Tensor) -> Tensor:
+    return _SelfSums.apply(values, eps, bias, row_ptr, col)
 
 
 def product_attention(

@@ -4,6 +4,7 @@
 #include "columns.hpp"
 #include "encoder.hpp"
 #include "gw.hpp"
+#include "linear.hpp"
 #include "manifolds.hpp"
 
 namespace artlas::ARTLAS_ISA {
@@ -75,6 +76,12 @@ const AttentionOps* attention_ops() {
 const ColumnOps* column_ops() {
   using C = ColumnKernels;
   static constexpr ColumnOps ops = {C::moments, C::forward, C::sums, C::backward};
+  return &ops;
+}
+
+const LinearOps* linear_ops() {
+  using L = LinearKernels;
+  static constexpr LinearOps ops = {L::pack, L::product, L::backward};
   return &ops;
 }
 

@@ -142,17 +142,18 @@ struct Product {
   const float *query, *key, *value;  // [N, depth], [N, width]
 };
 
-// A graph convolution's D^(-1/2) (A + I) D^(-1/2), which is its own gradient, and a bias.
+// A graph convolution's S (A + own I) S, which is its own gradient, and a bias.
 struct Normalised {
   int64_t width;
-  const float *values, *bias, *scale;  // [N, width], [width] or null, D^(-1/2) [N]
+  const float *values, *bias, *scale;  // [N, width], [width] or null, S [N] or null for ones
+  float own;
 };
 
 struct Received {                       // what a backward pass has beside the inputs
   const float *grad, *log_sum, *along;  // of the result; log of softmaxes' sums; grad . result
 };
 
-// Rows r0..r1; space: 4 heads (degree + 1) + 2 heads + 4 registers, by the largest row
+// Rows r0..r1; space: 4 heads (degree + 1) + heads + 4 registers, by the largest row
 struct AttentionOps {
   void (*additive)(const Pattern&, const Additive&, int64_t r0, int64_t r1, float* space,
                    float* out, float* log_sum);
@@ -196,6 +197,30 @@ struct ColumnOps {
                    int64_t r0, int64_t r1, float* out);
 };
 
+// Rows of a [., depth] times a matrix in panels of columns, a bias or null, and a ReLU if asked for
+struct Linear {
+  int64_t depth, cols;  // multiples of LINEAR_WIDTH
+  const float *a, *panels, *bias;
+  bool rectify;
+};
+constexpr int64_t LINEAR_WIDTH = 32;  // two of the widest registers
+
+// The gradient of x W' + b from that of the result, or of its ReLU where `out` is that and not null
+struct LinearGradient {
+  int64_t depth, cols;             // of x and of the result
+  const float *x, *grad, *out;     // [N, depth], [N, cols]
+  const float* panels;             // of W, for d_x
+  float *d_x, *d_weight, *d_bias;  // d_x or null; sums over rows are added to the others
+  float* space;                    // for [LINEAR_ROWS, cols]
+};
+constexpr int64_t LINEAR_ROWS = 96;  // of a panel's turn, which stay in cache
+
+struct LinearOps {
+  void (*pack)(const float* b, int64_t depth, int64_t cols, bool transposed, float* panels);
+  void (*product)(const Linear&, int64_t r0, int64_t r1, float* out);
+  void (*backward)(const LinearGradient&, int64_t r0, int64_t r1);
+};
+
 // A graph, a dense relation, and the measures of both, in double precision.
 struct GwView {
   int64_t n, m, stride, first;  // stride: of rows over roles, at least m
@@ -237,6 +262,7 @@ struct GwOps {
   const AttentionOps* attention_ops();  \
   const MapOps* map_ops();              \
   const ColumnOps* column_ops();        \
+  const LinearOps* linear_ops();        \
   }
 ARTLAS_DECLARE_TABLES(isa_base)
 ARTLAS_DECLARE_TABLES(isa_avx2)

@@ -29,6 +29,11 @@ def normalised_sums(
     return sums if bias is None else sums + bias
 
 
+def self_sums(values: Tensor, eps: Tensor, bias: Tensor, row_ptr: Tensor, col: Tensor) -> Tensor:
+    row = torch.repeat_interleave(row_ptr.diff())
+    return ((1 + eps) * values).index_add(0, row, values[col]) + bias
+
+
 def product_attention(
     query: Tensor, key: Tensor, value: Tensor, row_ptr: Tensor, col: Tensor
 ) -> Tensor:
