@@ -56,7 +56,7 @@ def test_the_decoder_is_a_layer_that_does_not_see_the_masked(batch, model):
     masked = torch.tensor([0, 3, 9, 12])
     states = torch.randn(20, 4, requires_grad=True)
     found = model.decode(batch, states, masked)
-    hidden = states.detach().clone()
+    hidden = model.between(states.detach())
     hidden[masked] = 0
     torch.testing.assert_close(found, model.decoder(hidden, batch)[masked])
     found.sum().backward()

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from artlas.baselines.layers import BatchNorm, Dropout
 
 
-def test_normalisation_is_that_of_pytorch_in_training_and_after():
+@pytest.mark.parametrize("after", [torch.nn.Identity, torch.nn.ReLU, torch.nn.PReLU])
+def test_normalisation_is_that_of_pytorch_in_training_and_after(after):
     torch.manual_seed(0)
-    for rectify in (False, True):
-        norm, plain = BatchNorm(3, rectify), torch.nn.BatchNorm1d(3)
-        for seed in range(3):
-            x = 2 * torch.randn(7 + seed, 3) + 1
-            wanted = plain(x)
-            torch.testing.assert_close(norm(x), torch.relu(wanted) if rectify else wanted)
-        for name, wanted in plain.state_dict().items():
-            torch.testing.assert_close(norm.state_dict()[name], wanted)
-        wanted = plain.eval()(x)
-        torch.testing.assert_close(norm.eval()(x), torch.relu(wanted) if rectify else wanted)
+    norm, plain, bend = BatchNorm(3, after), torch.nn.BatchNorm1d(3), after()
+    for seed in range(3):
+        x = 2 * torch.randn(7 + seed, 3) + 1
+        torch.testing.assert_close(norm(x), bend(plain(x)))
+    for name, wanted in plain.state_dict().items():
+        torch.testing.assert_close(norm.state_dict()[name], wanted)
+    torch.testing.assert_close(norm.eval()(x), bend(plain.eval()(x)))
+
+
+def test_normalisation_drops_entries_in_training_alone():
+    torch.manual_seed(0)
+    norm, plain = BatchNorm(40, torch.nn.ReLU, dropout=0.3), BatchNorm(40, torch.nn.ReLU)
+    x = torch.randn(500, 40)
+    dropped, whole = norm(x), plain(x)
+    kept = dropped != 0
+    torch.testing.assert_close(dropped[kept], whole[kept] / 0.7)
+    assert abs(float(kept.sum() / (whole != 0).sum()) - 0.7) < 0.02
+    plain(x)  # the running statistics of both are the same
+    assert not torch.equal(norm(x), dropped)
+    assert torch.equal(norm.eval()(x), plain.eval()(x))
+
+
+def test_what_may_follow_normalisation():
+    with pytest.raises(ValueError, match="ReLU or PReLU may follow, got Tanh"):
+        BatchNorm(3, torch.nn.Tanh)
 
 
 def test_a_single_row_is_normalised_by_the_running_statistics():
@@ -32,14 +49,14 @@ def test_a_single_row_is_normalised_by_the_running_statistics():
 
 
 def test_dropout_keeps_the_mean_and_drops_the_share_that_was_asked_for():
-    x = torch.full((301, 211), 2.0, requires_grad=True)  # not a multiple of four entries
+    x = torch.full((301, 211), 2.0, requires_grad=True)
     drop = Dropout(0.15)
     torch.manual_seed(0)
     y = drop(x)
     y.sum().backward()
     share = float((y == 0).float().mean())
     assert abs(share - 0.15) < 0.006
-    assert set(y.unique().tolist()) == {0.0, float(torch.tensor(2.0) * (1 / torch.tensor(0.85)))}
+    assert y.unique().tolist() == pytest.approx([0.0, 2 / 0.85])
     assert torch.equal(x.grad, y.detach() / 2)
     torch.manual_seed(0)
     assert torch.equal(drop(x), y)

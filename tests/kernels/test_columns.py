@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from artlas.kernels import batch_norm
+from artlas import kernels
+from artlas.kernels import batch_norm, dropout
 
 EPS = 1e-5
 
@@ -61,3 +62,44 @@ def test_threads_do_not_change_a_bit():
         torch.set_num_threads(before)
     for a, b in zip(*made, strict=True):
         assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("slope", [None, 0.25, -0.5])
+def test_bends_and_drops_have_the_gradients_of_double_precision(kernel, slope):
+    torch.manual_seed(7)
+    inputs = [torch.randn(700, 33), torch.randn(33), torch.randn(33)]
+    inputs += [] if slope is None else [torch.tensor([slope])]
+    wide = [t.double().requires_grad_() for t in inputs]
+    given = [t.clone().requires_grad_() for t in inputs]
+    of_wide, of_given = ((t[3] if slope is not None else None) for t in (wide, given))
+    found, *_ = batch_norm(*given[:3], EPS, slope is None, of_given, 0.4, 12345678901234567)
+    wanted = exact(*wide[:3], slope is None)
+    if slope is not None:
+        wanted = torch.nn.functional.prelu(wanted, of_wide)
+    wanted = wanted * dropout(torch.ones(700, 33), 0.4, 12345678901234567)
+    torch.testing.assert_close(found.double(), wanted, rtol=1e-5, atol=1e-5)
+    grad = torch.randn(700, 33)
+    made = torch.autograd.grad((found * grad).sum(), given)
+    for a, b in zip(made, torch.autograd.grad((wanted * grad).sum(), wide), strict=True):
+        reach = 1e-4 * max(1.0, float(b.abs().max()))
+        torch.testing.assert_close(a.double(), b, rtol=1e-4, atol=reach)
+
+
+def test_the_same_entries_are_dropped_by_every_build(kernel):
+    x = torch.randn(301, 211, requires_grad=True)
+    found = dropout(x, 0.15, 2**63 - 5)
+    with kernels.use("twin"):
+        torch.testing.assert_close(found, dropout(x, 0.15, 2**63 - 5))
+    (grad,) = torch.autograd.grad(found.sum(), x)
+    torch.testing.assert_close(grad * x, found)
+    assert abs(float((found == 0).float().mean()) - 0.15) < 0.006
+    assert torch.equal(dropout(x, 0.15, 2**63 - 5), found)
+    other = dropout(x, 0.15, 2**63 - 6)  # another seed, another choice
+    both = float(((found == 0) & (other == 0)).float().mean())
+    assert abs(both - 0.15**2) < 0.004
+    assert dropout(x, 0.0, 1) is x
+
+
+def test_what_is_dropped_may_be_no_number(kernel):
+    x = torch.full((50, 8), torch.nan)
+    assert dropout(x, 0.5, 3).isnan().all()

@@ -18,7 +18,7 @@ class Gin(Supervised):
     def layer(self, width: int) -> nn.Module:
         hidden = self.config.hidden
         inner = nn.Sequential(
-            Linear(width, hidden), BatchNorm(hidden, rectify=True),
+            Linear(width, hidden), BatchNorm(hidden, nn.ReLU),
             Linear(hidden, hidden, rectify=True),
         )  # fmt: skip
         return GINLayer(inner, train_eps=True)

@@ -79,7 +79,7 @@ class GraphMAE(Baseline):
             return sum((0 * p.sum() for p in self.parameters()), torch.zeros(()))
         masked = torch.randperm(batch.num_nodes)[: max(1, int(self.config.mask * batch.num_nodes))]
         states = self.encoder(self.hide(batch.features, masked), batch)[-1]
-        rebuilt = self.decode(batch, self.between(states), masked)
+        rebuilt = self.decode(batch, states, masked)
         return rebuilding_error(rebuilt, batch.x_of(masked), self.config.alpha)
 
     def hide(self, features: Tensor | Shared, masked: Tensor) -> Shared:
@@ -92,9 +92,13 @@ class GraphMAE(Baseline):
         return Shared(torch.cat([known.table, self.token[None]]), rows)
 
     def decode(self, batch: Batch, states: Tensor, masked: Tensor) -> Tensor:
-        """What a GCN layer says of the masked nodes [n, d], their own states [N, c] set to zero."""
+        """What a GCN layer says of the masked nodes [n, d], their own states [N, c] set to zero.
+
+        W maps sums over neighbours, not what is summed: the same, of fewer rows.
+        """
         around = batch.propagate(states.index_fill(0, masked, 0.0))
-        return linear(around[masked], self.decoder.lin.weight, self.decoder.bias)
+        met = self.between(around.index_select(0, masked))
+        return linear(met, self.decoder.lin.weight, self.decoder.bias)
 
     def states(self, batch: Batch) -> Tensor:
         return self.encoder(batch.features, batch)[-1]

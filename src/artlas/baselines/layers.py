@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from artlas.baselines.batch import Batch, Shared, entering, through
-from artlas.kernels import additive_attention, batch_norm, linear, self_sums, unit
+from artlas.kernels import additive_attention, batch_norm, dropout, linear, self_sums, unit
 
 try:
     from torch_geometric.nn import GATConv, GCNConv, GINConv
@@ -83,25 +82,34 @@ class GATLayer(Meeting, GATConv):
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """PyTorch's batch normalisation, and a ReLU if asked for; a single row, which has no variance,
-    by the running ones."""
+    """PyTorch's batch normalisation, then a ReLU or a PReLU if asked for, then dropout; a single
+    row, which has no variance, by the running ones."""
 
     running_mean: Tensor
     running_var: Tensor
     num_batches_tracked: Tensor
     momentum: float
 
-    def __init__(self, width: int, rectify: bool = False) -> None:
+    def __init__(
+        self, width: int, after: type[nn.Module] = nn.Identity, dropout: float = 0.0
+    ) -> None:  # fmt: skip
         super().__init__(width)
-        self.rectify = rectify
+        if after not in (nn.Identity, nn.ReLU, nn.PReLU):
+            raise ValueError(f"A ReLU or PReLU may follow, got {after.__name__}.")
+        self.after, self.dropout = after(), dropout
 
     def forward(self, input: Tensor) -> Tensor:
+        drop = self.dropout if self.training else 0.0
         if len(input) == 1 or not self.training:
             found = nn.functional.batch_norm(
                 input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
             )
-            return torch.relu(found) if self.rectify else found
-        found, mean, variance = batch_norm(input, self.weight, self.bias, self.eps, self.rectify)
+            return drop_entries(self.after(found), drop)
+        slope = self.after.weight if isinstance(self.after, nn.PReLU) else None
+        found, mean, variance = batch_norm(
+            input, self.weight, self.bias, self.eps, isinstance(self.after, nn.ReLU), slope,
+            drop, _seed() if drop else 0,
+        )  # fmt: skip
         rows, share = len(input), self.momentum
         with torch.no_grad():
             self.running_mean.lerp_(mean, share)
@@ -111,15 +119,19 @@ class BatchNorm(nn.BatchNorm1d):
 
 
 class Dropout(nn.Dropout):
-    """PyTorch's dropout with four decisions of 16 bits a random number: twice as fast."""
+    """PyTorch's dropout, but that one random number decides on all entries, by their hashes."""
 
     def forward(self, input: Tensor) -> Tensor:
-        if self.p == 0 or not self.training:
-            return input
-        words = torch.empty(-(-input.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
-        bits = words.view(torch.int16)[: input.numel()].view(input.shape)
-        kept = (bits >= round(self.p * 2**16) - 2**15).to(input.dtype)
-        return input * kept.div_(1 - self.p)
+        return drop_entries(input, self.p if self.training else 0.0)
+
+
+def drop_entries(x: Tensor, share: float) -> Tensor:
+    """x [..., c] after dropout of a share."""
+    return dropout(x, share, _seed()) if share else x
+
+
+def _seed() -> int:
+    return int(torch.randint(2**63 - 1, ()))
 
 
 class GCN(nn.Module):
@@ -131,7 +143,7 @@ class GCN(nn.Module):
 
     def __init__(
         self, features: int, hidden: int, layers: int = 3, norm: bool = False,
-        dropout: float = 0.0, activation: Callable[[], nn.Module] = nn.ReLU, last: bool = True,
+        dropout: float = 0.0, activation: type[nn.Module] = nn.ReLU, last: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
         widths = [features] + [hidden] * layers
@@ -140,9 +152,10 @@ class GCN(nn.Module):
         for i in range(layers):
             parts: list[nn.Module] = []
             if last or i < layers - 1:
-                fused = norm and activation is nn.ReLU
-                parts = [BatchNorm(hidden, fused)] if norm else []
-                parts += [nn.Identity() if fused else activation(), Dropout(dropout)]
+                if norm:
+                    parts = [BatchNorm(hidden, activation, dropout)]
+                else:
+                    parts = [activation(), Dropout(dropout)]
             after.append(nn.Sequential(*parts))
         self.after = nn.ModuleList(after)
 

@@ -225,17 +225,32 @@ def product_attention(
 
 
 def batch_norm(
-    x: Tensor, weight: Tensor, bias: Tensor, eps: float, rectify: bool
-) -> tuple[Tensor, Tensor, Tensor]:
+    x: Tensor, weight: Tensor, bias: Tensor, eps: float, rectify: bool = False,
+    slope: Tensor | None = None, drop: float = 0.0, seed: int = 0,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Columns of x [N, c] with mean 0 and variance 1, times weight and plus bias [c]; then a ReLU
-    if asked for. Differentiable in the first three; also the columns' means and variances [c]."""
+    if asked for, or PyTorch's PReLU of a slope [1]; then dropout of a share, by a seed.
+    Differentiable in x, weight, bias and slope; also the columns' means and variances [c]."""
     native = native_for(x)
     if native is not None:
-        return native.batch_norm(x, weight, bias, eps, rectify)
+        return native.batch_norm(x, weight, bias, slope, eps, rectify, drop, seed)
     out = torch.nn.functional.batch_norm(x, None, None, weight, bias, training=True, eps=eps)
     with torch.no_grad():
         variance, mean = torch.var_mean(x, 0, correction=0)
-    return torch.relu(out) if rectify else out, mean, variance
+    if slope is not None:
+        out = torch.nn.functional.prelu(out, slope)
+    elif rectify:
+        out = torch.relu(out)
+    return dropout(out, drop, seed), mean, variance
+
+
+def dropout(x: Tensor, share: float, seed: int) -> Tensor:
+    """x [..., c] without a share of its entries, which a hash of a seed below 2**63 and of their
+    place chooses; the others are scaled to make up for them. Differentiable in x."""
+    if share == 0:
+        return x
+    native = native_for(x)
+    return (native or torch_twin).dropout(x, share, seed)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, rectify: bool = False) -> Tensor:

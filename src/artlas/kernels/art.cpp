@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -161,6 +162,18 @@ Product product(const In<2>& query, const In<2>& key, const In<2>& value) {
             key.shape(1) == query.shape(1),
         "queries and keys must be [N, d], values [N, c]");
   return {int64_t(query.shape(1)), int64_t(value.shape(1)), query.data(), key.data(), value.data()};
+}
+
+Columns columns(const In<2>& x, const In<1>& factor, const In<1>& offset, const In<1>& mean,
+                Bend bend, float slope, double drop, uint64_t seed) {
+  check(
+      factor.shape(0) == x.shape(1) && offset.shape(0) == x.shape(1) && mean.shape(0) == x.shape(1),
+      "rows and columns differ in width");
+  check(drop >= 0 && drop < 1, "a share below 1 can be dropped");
+  const Dropping dropping = {uint32_t(std::llround(drop * 4294967296.0)), uint32_t(seed),
+                             uint32_t(seed >> 32), float(1 / (1 - drop))};
+  return {int64_t(x.shape(1)), x.data(), factor.data(), offset.data(),
+          mean.data(),         bend,     slope,         dropping};
 }
 
 MapRows map_rows(float curvature, int64_t width, const In<2>& x, const std::optional<In<2>>& y,
@@ -413,24 +426,29 @@ NB_MODULE(_art, m) {
     run_moments(x.data(), int64_t(x.shape(0)), int64_t(x.shape(1)), threads, mean.data(),
                 variance.data());
   });
-  m.def("columns", [](In<2> x, In<1> factor, In<1> offset, bool rectify, int threads, Out<2> out) {
+  nb::enum_<Bend>(m, "Bend")
+      .value("none", Bend::none)
+      .value("relu", Bend::relu)
+      .value("leaky", Bend::leaky);
+  m.def("columns", [](In<2> x, In<1> factor, In<1> offset, In<1> mean, Bend bend, float slope,
+                      double drop, uint64_t seed, int threads, Out<2> out) {
     nb::gil_scoped_release release;
-    run_columns({int64_t(x.shape(1)), x.data(), factor.data(), offset.data(), nullptr, rectify},
-                int64_t(x.shape(0)), threads, out.data());
+    run_columns(columns(x, factor, offset, mean, bend, slope, drop, seed), int64_t(x.shape(0)),
+                threads, out.data());
   });
-  m.def("column_sums", [](In<2> x, In<1> factor, In<1> offset, In<1> mean, bool rectify, In<2> grad,
-                          int threads, Exact sum, Exact along) {
+  m.def("column_sums",
+        [](In<2> x, In<1> factor, In<1> offset, In<1> mean, Bend bend, float slope, double drop,
+           uint64_t seed, In<2> grad, int threads, Exact sum, Exact along, Exact bent) {
+          nb::gil_scoped_release release;
+          run_column_sums(columns(x, factor, offset, mean, bend, slope, drop, seed), grad.data(),
+                          int64_t(x.shape(0)), threads, sum.data(), along.data(), bent.data());
+        });
+  m.def("columns_backward", [](In<2> x, In<1> factor, In<1> offset, In<1> mean, Bend bend,
+                               float low, double drop, uint64_t seed, In<2> grad, In<1> shift,
+                               In<1> slope, int threads, Out<2> out) {
     nb::gil_scoped_release release;
-    run_column_sums(
-        {int64_t(x.shape(1)), x.data(), factor.data(), offset.data(), mean.data(), rectify},
-        grad.data(), int64_t(x.shape(0)), threads, sum.data(), along.data());
-  });
-  m.def("columns_backward", [](In<2> x, In<1> factor, In<1> offset, In<1> mean, bool rectify,
-                               In<2> grad, In<1> shift, In<1> slope, int threads, Out<2> out) {
-    nb::gil_scoped_release release;
-    run_columns_backward(
-        {int64_t(x.shape(1)), x.data(), factor.data(), offset.data(), mean.data(), rectify},
-        grad.data(), shift.data(), slope.data(), int64_t(x.shape(0)), threads, out.data());
+    run_columns_backward(columns(x, factor, offset, mean, bend, low, drop, seed), grad.data(),
+                         shift.data(), slope.data(), int64_t(x.shape(0)), threads, out.data());
   });
 
   m.attr("linear_width") = LINEAR_WIDTH;

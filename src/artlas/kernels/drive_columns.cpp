@@ -49,18 +49,20 @@ void run_columns(const Columns& c, int64_t rows, int threads, float* out) {
 }
 
 void run_column_sums(const Columns& c, const float* grad, int64_t rows, int threads, double* sum,
-                     double* along) {
+                     double* along, double* bent) {
   const ColumnOps* ops = select_column_ops();
-  std::vector<float> parts(size_t(ranges(rows) * 2 * c.width));
-  each_range(rows, c.width, threads, [&](int64_t r, int64_t r0, int64_t r1) {
-    float* own = parts.data() + r * 2 * c.width;
-    ops->sums(c, grad, r0, r1, own, own + c.width);
+  const int64_t width = c.width;
+  std::vector<float> parts(size_t(ranges(rows) * 3 * width));
+  each_range(rows, width, threads, [&](int64_t r, int64_t r0, int64_t r1) {
+    float* own = parts.data() + r * 3 * width;
+    ops->sums(c, grad, r0, r1, own, own + width, own + 2 * width);
   });
-  for (int64_t d = 0; d < c.width; ++d) {
-    sum[d] = along[d] = 0;
+  for (int64_t d = 0; d < width; ++d) {
+    sum[d] = along[d] = bent[d] = 0;
     for (int64_t r = 0; r < ranges(rows); ++r) {
-      sum[d] += parts[size_t(r * 2 * c.width + d)];
-      along[d] += parts[size_t((r * 2 + 1) * c.width + d)];
+      sum[d] += parts[size_t(r * 3 * width + d)];
+      along[d] += parts[size_t((r * 3 + 1) * width + d)];
+      bent[d] += parts[size_t((r * 3 + 2) * width + d)];
     }
   }
 }

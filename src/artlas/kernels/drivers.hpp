@@ -77,7 +77,7 @@ void run_moments(const float* x, int64_t rows, int64_t width, int threads, doubl
                  double* variance);
 void run_columns(const Columns&, int64_t rows, int threads, float* out);
 void run_column_sums(const Columns&, const float* grad, int64_t rows, int threads, double* sum,
-                     double* along);
+                     double* along, double* bent);
 void run_columns_backward(const Columns&, const float* grad, const float* shift, const float* slope,
                           int64_t rows, int threads, float* out);
 // a [rows, depth] times b [depth, cols], or times b' of b [cols, depth]

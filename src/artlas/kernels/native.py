@@ -237,31 +237,55 @@ class _BatchNorm(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, eps: float, rectify: bool
-    ) -> tuple[Tensor, Tensor, Tensor]:
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, slope: Tensor | None, eps: float,
+        rectify: bool, drop: float, seed: int,
+    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         (x, weight, bias), threads = _plain(x, weight, bias), torch.get_num_threads()
         mean, variance = torch.empty(2, x.shape[1], dtype=torch.float64)
         _call(_art.moments, x, threads, mean, variance)
         inverse = (variance + eps).rsqrt()
         factor, offset = (weight * inverse).to(x), (bias - mean * weight * inverse).to(x)
         out, mean, variance = torch.empty_like(x), mean.to(x), variance.to(x)
-        _call(_art.columns, x, factor, offset, rectify, threads, out)
+        kind = _art.Bend.leaky if slope is not None else _bend(rectify)
+        ctx.after = kind, 0.0 if slope is None else float(slope), drop, seed
+        _call(_art.columns, x, factor, offset, mean, *ctx.after, threads, out)
         ctx.save_for_backward(x, factor, offset, mean, inverse)
-        ctx.rectify = rectify
         ctx.mark_non_differentiable(mean, variance)
         return out, mean, variance
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         x, factor, offset, mean, inverse = ctx.saved_tensors
-        given = x, factor, offset, mean, ctx.rectify, grads[0].contiguous()
+        given = x, factor, offset, mean, *ctx.after, grads[0].contiguous()
         threads, out = torch.get_num_threads(), torch.empty_like(x)
-        total, along = torch.empty(2, x.shape[1], dtype=torch.float64)
-        _call(_art.column_sums, *given, threads, total, along)
+        total, along, bent = torch.empty(3, x.shape[1], dtype=torch.float64)
+        _call(_art.column_sums, *given, threads, total, along, bent)
         shift = (factor * total / len(x)).to(x)
         slope = (factor * inverse**2 * along / len(x)).to(x)
         _call(_art.columns_backward, *given, shift, slope, threads, out)
-        return out, (inverse * along).to(x), total.to(x), None, None
+        of_slope = bent.sum()[None].to(x) if ctx.needs_input_grad[3] else None
+        return out, (inverse * along).to(x), total.to(x), of_slope, None, None, None, None
+
+
+class _Dropout(torch.autograd.Function):
+    """Rows with some entries dropped: columns that are not normalised."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, drop: float, seed: int) -> Tensor:
+        (x,), zeros = _plain(x), x.new_zeros(x.shape[1])
+        ctx.columns = zeros + 1, zeros, zeros, _art.Bend.none, 0.0, drop, seed
+        out = torch.empty_like(x)
+        _call(_art.columns, x, *ctx.columns, torch.get_num_threads(), out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        (grad,) = _plain(grads[0])
+        return _Dropout.apply(grad, *ctx.columns[-2:]), None, None
+
+
+def _bend(rectify: bool) -> Any:
+    return _art.Bend.relu if rectify else _art.Bend.none
 
 
 class _Linear(torch.autograd.Function):
@@ -299,10 +323,12 @@ def fits_linear(weight: Tensor) -> bool:
     return all(size % _art.linear_width == 0 for size in weight.shape)
 
 
-def batch_norm(
-    x: Tensor, weight: Tensor, bias: Tensor, eps: float, rectify: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    return _BatchNorm.apply(x, weight, bias, eps, rectify)
+def batch_norm(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+    return _BatchNorm.apply(*arguments)
+
+
+def dropout(x: Tensor, share: float, seed: int) -> Tensor:
+    return _Dropout.apply(x.reshape(-1, x.shape[-1]), share, seed).view(x.shape)
 
 
 def manifold_map(name: str, curvature: int, x: Tensor, y: Tensor | None) -> Tensor:

@@ -181,18 +181,29 @@ struct MapOps {
                    float* d_y);
 };
 
-// factor x + offset by columns, and max(0, .) of it if asked for; mean: of the columns of x
+enum class Bend { none, relu, leaky };  // leaky: times a slope where it is negative
+
+// Entry i is dropped where a hash of it is below a bound, and else scaled.
+struct Dropping {
+  uint32_t below, first, second;  // two halves of a seed
+  float scale;
+};
+
+// factor x + offset by columns, bent, and some of it dropped; mean: of the columns of x
 struct Columns {
   int64_t width;
   const float *x, *factor, *offset, *mean;
-  bool rectify;
+  Bend bend;
+  float slope;
+  Dropping dropping;
 };
 
 struct ColumnOps {
   void (*moments)(const float* x, int64_t width, int64_t r0, int64_t r1, float* mean,
                   float* square);
   void (*forward)(const Columns&, int64_t r0, int64_t r1, float* out);
-  void (*sums)(const Columns&, const float* grad, int64_t r0, int64_t r1, float* sum, float* along);
+  void (*sums)(const Columns&, const float* grad, int64_t r0, int64_t r1, float* sum, float* along,
+               float* bent);
   void (*backward)(const Columns&, const float* grad, const float* shift, const float* slope,
                    int64_t r0, int64_t r1, float* out);
 };
