@@ -33,12 +33,20 @@ def test_sums_over_neighbours_and_graphs_with_their_gradients(batch):
         (batch.neighbour_sums(x), a @ x),
         (batch.sum_pool(x), member.T @ x),
         (batch.mean_pool(x), member.T @ x / member.sum(0)[:, None]),
-        (batch.spread(x[:3]), member @ x[:3]),
     ):
         torch.testing.assert_close(found, wanted)
         own = weight[: len(found)]
         one = torch.autograd.grad((found * own).sum(), x)[0]
         torch.testing.assert_close(one, torch.autograd.grad((wanted * own).sum(), x)[0])
+
+
+def test_means_of_features_whether_shared_or_learnt(batch):
+    rows = torch.arange(20) % 7
+    for table in (batch.x[:7], batch.x[:7].clone().requires_grad_()):
+        shared = batch.with_x(Shared(table, rows))
+        torch.testing.assert_close(shared.mean_features(), batch.mean_pool(table[rows]))
+    grad = torch.autograd.grad(shared.mean_features().sum(), table)[0]
+    assert grad.any()
 
 
 def test_layers_are_those_of_pytorch_geometric(batch):

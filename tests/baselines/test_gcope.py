@@ -8,7 +8,7 @@ import torch
 from cases import from_dense, random_dense
 from torch_geometric.nn import GCNConv
 
-from artlas.baselines.batch import Batch
+from artlas.baselines.batch import Batch, Shared
 from artlas.baselines.gcope import (
     GCOPE,
     GCOPEConfig,
@@ -42,7 +42,7 @@ def test_coordinators_are_nodes_that_are_linked_to_their_domain_and_to_each_othe
         plain.load_state_dict(layer.state_dict())
         x = plain(x, edges)
         x = torch.relu(x) if i < 2 else x
-    found = model._coordinated(batch)
+    found = model._last(model._around(batch, model.encoder.enter(batch.features)))
     torch.testing.assert_close(found, x[:nodes])
     weight = torch.randn(nodes, 8)
     ours = torch.autograd.grad((found * weight).sum(), model.coordinators)[0]
@@ -50,6 +50,19 @@ def test_coordinators_are_nodes_that_are_linked_to_their_domain_and_to_each_othe
     torch.testing.assert_close(ours, theirs)
     assert ours[[0, 2]].abs().min() > 0
     assert not ours[1].any()  # its domain is not in the batch
+
+
+def test_sums_are_mapped_as_what_they_sum_and_views_share_the_first_map():
+    model, batch = made((6, 1, 9, 4), (0, 2, 2, 0), dropout=0.0)
+    batch = batch.with_x(Shared(batch.x[:7], torch.arange(20) % 7))
+    entered = model.encoder.enter(batch.features)
+    torch.manual_seed(0)
+    for view in (drop_nodes(batch, 0.3), drop_edges(batch, 0.3), mask_features(batch, 0.3)):
+        first = model._enter(view.features, entered)
+        torch.testing.assert_close(first.whole(), model.encoder.layers[0].enter(view.x))
+        around = model._around(view, first)
+        sums = model._last(view.sum_pool(around), view.sizes[:, None])
+        torch.testing.assert_close(sums, view.sum_pool(model._last(around)))
 
 
 def test_frozen_vectors_do_not_know_the_coordinators():

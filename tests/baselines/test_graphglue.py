@@ -41,29 +41,49 @@ def test_a_virtual_node_has_its_best_nodes_and_shares_between_equals():
 
 def test_states_are_those_of_a_dense_network_with_virtual_nodes(graphs):
     model = GraphGlue(SMALL).eval()
-    with torch.no_grad():
-        states, z, tangents = model.encode(Batch.of(graphs))
-        for g, graph in enumerate(graphs):
-            x, n = model.enter(graph.x), graph.num_nodes
-            scores = model.compare(x) @ model.compare(model.nodes).T
-            links = torch.zeros(n, 4)
-            for m in range(4):
-                best = scores[:, m].topk(min(n, 3)).indices
-                links[best, m] = scores[best, m].sigmoid()
-            a = torch.eye(n + 4)
-            a[:n, :n] += torch.from_numpy(graph.to_scipy(0).toarray()).float()
-            a[:n, n:], a[n:, :n] = links, links.T
-            scale = a.sum(1).rsqrt()
-            a = scale[:, None] * a * scale
-            h = torch.cat([x, model.nodes])
-            for i, layer in enumerate(model.convolutions):
-                h = a @ layer.lin(h) + layer.bias
-                h = torch.relu(h) if i < 2 else h
-            begin = int(graphs.node_ptr[g])
-            torch.testing.assert_close(states[begin : begin + n], h[:n], atol=1e-5, rtol=1e-4)
-            torch.testing.assert_close(z[g], h[:n].mean(0), atol=1e-5, rtol=1e-4)
-            lengths = (h[n:] - z[g]).norm(dim=1)
-            torch.testing.assert_close(tangents[g].norm(dim=1), lengths, atol=1e-5, rtol=1e-3)
+    parameters = list(model.parameters())
+    states, z, tangents = model.encode(Batch.of(graphs))
+    weight, total = torch.randn_like(states), states.new_zeros(())
+    for g, graph in enumerate(graphs):
+        x, n = model.enter(graph.x), graph.num_nodes
+        scores = model.compare(x) @ model.compare(model.nodes).T
+        links = torch.zeros(n, 4)
+        for m in range(4):
+            best = scores[:, m].topk(min(n, 3)).indices
+            links[best, m] = scores[best, m].sigmoid()
+        a = torch.eye(n + 4)
+        a[:n, :n] += torch.from_numpy(graph.to_scipy(0).toarray()).float()
+        a[:n, n:], a[n:, :n] = links, links.T
+        scale = a.sum(1).rsqrt()
+        a = scale[:, None] * a * scale
+        h = torch.cat([x, model.nodes])
+        for i, layer in enumerate(model.convolutions):
+            h = a @ layer.lin(h) + layer.bias
+            h = torch.relu(h) if i < 2 else h
+        begin = int(graphs.node_ptr[g])
+        torch.testing.assert_close(states[begin : begin + n], h[:n], atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(z[g], h[:n].mean(0), atol=1e-5, rtol=1e-4)
+        lengths = (h[n:] - z[g]).norm(dim=1)
+        torch.testing.assert_close(tangents[g].norm(dim=1), lengths, atol=1e-5, rtol=1e-3)
+        total = total + (weight[begin : begin + n] * h[:n]).sum()
+    found = torch.autograd.grad((weight * states).sum(), parameters)
+    for one, other in zip(found, torch.autograd.grad(total, parameters), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-3)
+
+
+def test_frames_are_those_of_all_states_with_their_gradients(graphs):
+    model, batch = GraphGlue(SMALL).double(), Batch.of(graphs.with_features(graphs.x))
+    batch = batch.with_x(batch.x.double())
+    _, *wanted = model.encode(batch)
+    found = model.frames(batch)
+    weight = [torch.randn_like(part) for part in wanted]
+    gradients = []
+    for parts in (found, wanted):
+        total = sum((w * part).sum() for w, part in zip(weight, parts, strict=True))
+        gradients.append(torch.autograd.grad(total, list(model.parameters())))
+    for one, other in zip((*found, *gradients[0]), (*wanted, *gradients[1]), strict=True):
+        torch.testing.assert_close(one, other)
+    assert all(grad.any() for grad in gradients[0])
 
 
 def test_frames_are_orthogonal_with_their_lengths_and_dependent_ones_have_a_gradient():

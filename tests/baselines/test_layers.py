@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from artlas.baselines.batch import Shared
 from artlas.baselines.layers import BatchNorm, Dropout
 
 
@@ -31,6 +32,25 @@ def test_normalisation_drops_entries_in_training_alone():
     plain(x)  # the running statistics of both are the same
     assert not torch.equal(norm(x), dropped)
     assert torch.equal(norm.eval()(x), plain.eval()(x))
+
+
+def test_shared_features_are_normalised_as_often_as_they_are_shared():
+    torch.manual_seed(0)
+    norm, plain = BatchNorm(3), torch.nn.BatchNorm1d(3)
+    for own in (norm, plain):
+        torch.nn.init.constant_(own.weight, 1.5)
+    shared = Shared(2 * torch.randn(6, 3) + 1, torch.tensor([0, 4, 4, 1, 0, 2, 4, 5]))  # not 3
+    found, wanted = norm.of_shared(shared).whole(), plain(shared.whole())
+    torch.testing.assert_close(found, wanted)
+    grad = torch.randn(8, 3)
+    ours = torch.autograd.grad(found, [norm.weight, norm.bias], grad)
+    torch.testing.assert_close(ours, torch.autograd.grad(wanted, [plain.weight, plain.bias], grad))
+    for name, value in plain.state_dict().items():
+        torch.testing.assert_close(norm.state_dict()[name], value)
+    torch.testing.assert_close(norm.eval().of_shared(shared).whole(), plain.eval()(shared.whole()))
+    norm.train()
+    alone = norm.of_shared(Shared(torch.randn(2, 3), torch.tensor([1])))  # by the running ones
+    assert torch.isfinite(alone.whole()).all()
 
 
 def test_what_may_follow_normalisation():

@@ -105,6 +105,11 @@ def test_normalised_sums_are_a_dense_product(kernel, graphs, width):
         lambda v, b: normalised_sums(v, b, *place), lambda v, b: dense @ v + b, [values, bias], 1e-5
     )
     check(lambda v: normalised_sums(v, None, *place), lambda v: dense @ v, [values], 1e-5)
+    check(
+        lambda v, b, s: normalised_sums(v, b, s, *place[1:]),
+        lambda v, b, s: s[:, None] * (loops @ (s[:, None] * v)) + b,
+        [values, bias, scale], 2e-5,
+    )  # fmt: skip
     torch.testing.assert_close(  # whatever the layout
         normalised_sums(values.T.contiguous().T, None, *place),
         normalised_sums(values, None, *place),

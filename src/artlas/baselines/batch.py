@@ -112,9 +112,9 @@ class Batch:
         return self.features.whole() if isinstance(self.features, Shared) else self.features
 
     def x_of(self, nodes: Tensor) -> Tensor:
-        """The features of some nodes, [n, d]."""
+        """The features of some nodes, [..., d] of nodes [...]."""
         if isinstance(self.features, Shared):
-            return self.features.table.index_select(0, self.features.rows[nodes])
+            return self.features.table[self.features.rows[nodes]]
         return self.features[nodes]
 
     @property
@@ -177,9 +177,12 @@ class Batch:
         """Means over the nodes of every graph, [G, c]."""
         return self.sum_pool(values) / self.sizes[:, None]
 
-    def spread(self, values: Tensor) -> Tensor:
-        """The vector of its graph for every node, [N, c], of values [G, c]."""
-        return _Spread.apply(values, self.node_ptr, self.graph_of)
+    def mean_features(self) -> Tensor:
+        """Means of the features over the nodes of every graph, [G, d]."""
+        shared = self.features
+        if isinstance(shared, Shared) and not shared.table.requires_grad:
+            return _bags(shared.table, self.node_ptr, shared.rows) / self.sizes[:, None]
+        return self.mean_pool(self.x)
 
     def keep_entries(self, kept: Tensor) -> Batch:
         """Without some entries; kept bool [E] must be the same for both directions of an edge."""
@@ -307,20 +310,6 @@ class _Segments(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         return grads[0].index_select(0, ctx.saved), None, None
-
-
-class _Spread(torch.autograd.Function):
-    """Rows repeated: the transpose of sums over consecutive ones."""
-
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, pointer: Tensor, segment_of: Tensor) -> Tensor:
-        ctx.saved = pointer
-        return values.index_select(0, segment_of)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        members = torch.arange(len(grads[0]), dtype=torch.int32)
-        return _bags(grads[0], ctx.saved, members), None, None
 
 
 def _bags(values: Tensor, pointer: Tensor, members: Tensor) -> Tensor:

@@ -34,16 +34,20 @@ else differs, or is mended, in the released code:
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig
-from artlas.baselines.batch import Batch, through
+from artlas.baselines.batch import Batch, Shared
 from artlas.baselines.layers import GCN, GCNLayer, Linear, cosine
+from artlas.baselines.sparse import weighted_bags
 from artlas.baselines.views import drop_nodes, mask_features
+from artlas.kernels import normalised_sums
 
 SHARES = (0.1, 0.2, 0.3)  # of nodes or edges that a view loses
 
@@ -83,13 +87,17 @@ class GCOPE(Baseline):
 
     def loss(self, batch: Batch) -> Tensor:
         share = SHARES[int(torch.randint(len(SHARES), ()))]
+        if not isinstance(batch.features, Shared):
+            batch = batch.with_x(Shared.of(batch.features))
+        entered = self.encoder.enter(batch.features)
         views, off = [], torch.zeros((), dtype=batch.dtype)
         for _ in range(2):
             view = VIEWS[int(torch.randint(len(VIEWS), ()))](batch, share)
-            states = self._coordinated(view)
-            views.append(self.projection(view.sum_pool(states)))
+            around = self._around(view, self._enter(view.features, entered))
+            # the last layer is linear, and maps sums over all nodes and the vectors of few
+            views.append(self.projection(self._last(view.sum_pool(around), view.sizes[:, None])))
             chosen = torch.randperm(view.num_nodes)[: self.config.rebuilt]
-            rebuilt = self.decoder(states.index_select(0, chosen))
+            rebuilt = self.decoder(self._last(around.index_select(0, chosen)))
             off = off + nn.functional.mse_loss(rebuilt, view.x_of(chosen))
         return contrast(views[0], views[1], self.config.temperature) + (
             self.config.reconstruction * off
@@ -101,17 +109,42 @@ class GCOPE(Baseline):
     def pool(self, batch: Batch, states: Tensor) -> Tensor:
         return batch.sum_pool(states)
 
-    def _coordinated(self, batch: Batch) -> Tensor:
-        """The states of nodes, [N, hidden], with the coordinators of the batch's domains."""
+    def _enter(self, features: Tensor | Shared, entered: Tensor | Shared) -> Shared:
+        """A view's features by the first linear map, which both views take of the batch's once:
+        what a view adds comes after the rows of the batch's table."""
+        assert isinstance(features, Shared)
+        assert isinstance(entered, Shared)
+        known = len(entered.table)
+        if len(features.table) == known:
+            return Shared(entered.table, features.rows)
+        more = self._layer(0).enter(features.table[known:])
+        return Shared(torch.cat([entered.table, more]), features.rows)
+
+    def _around(self, batch: Batch, entered: Tensor | Shared) -> Tensor:
+        """The states of nodes, [N, hidden], with the coordinators of the batch's domains, but for
+        the last layer's linear map and bias."""
         present, place = batch.domain.unique(return_inverse=True)
         links = Links(batch, nn.functional.one_hot(place, len(present)).to(batch.dtype))
-        nodes, heads = batch.features, self.coordinators[present]
-        for layer, after in zip(self.encoder.layers, self.encoder.after, strict=True):
-            assert isinstance(layer, GCNLayer)
-            own, heads = links.propagate(through(layer.enter, nodes), layer.enter(heads))
-            nodes, heads = after(own + layer.bias), after(heads + layer.bias)
-        assert isinstance(nodes, Tensor)
-        return nodes
+        heads = self.coordinators[present]
+        if self.config.layers == 1:
+            return links.propagate(batch.x, heads)[0]
+        nodes = entered.whole() if isinstance(entered, Shared) else entered
+        for number, after in enumerate(self.encoder.after[:-1]):
+            layer = self._layer(number)
+            nodes = layer.enter(nodes) if number else nodes
+            nodes, heads = links.propagate(nodes, layer.enter(heads), layer.bias)
+            nodes, heads = after(nodes), after(heads)
+        return links.propagate(nodes, heads)[0]
+
+    def _last(self, around: Tensor, counts: Tensor | int = 1) -> Tensor:
+        """The last layer's linear map and bias, of sums over so many nodes."""
+        layer = self._layer(-1)
+        return layer.enter(around) + counts * layer.bias
+
+    def _layer(self, number: int) -> GCNLayer:
+        layer = self.encoder.layers[number]
+        assert isinstance(layer, GCNLayer)
+        return layer
 
 
 class Links:
@@ -119,16 +152,49 @@ class Links:
 
     def __init__(self, batch: Batch, belongs: Tensor) -> None:
         self.batch, self.belongs = batch, belongs
-        self.scale = (batch.degree + 2).to(belongs.dtype).rsqrt()[:, None]
+        self.scale = (batch.degree + 2).to(belongs.dtype).rsqrt()
         nodes = belongs.T @ batch.sizes.to(belongs.dtype)
         self.head_scale = (nodes + belongs.shape[1]).rsqrt()[:, None]
 
-    def propagate(self, nodes: Tensor, heads: Tensor) -> tuple[Tensor, Tensor]:
-        """The normalised adjacency with loops times vectors of nodes [N, c] and heads [C, c]."""
-        batch, nodes, heads = self.batch, self.scale * nodes, self.head_scale * heads
-        around = batch.neighbour_sums(nodes) + nodes + batch.spread(self.belongs @ heads)
-        below = self.belongs.T @ batch.sum_pool(nodes) + heads.sum(0)
-        return self.scale * around, self.head_scale * below
+    def propagate(
+        self, nodes: Tensor, heads: Tensor, bias: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The normalised adjacency with loops times vectors of nodes [N, c] and heads [C, c], and a
+        bias [c]."""
+        heads = self.head_scale * heads
+        around, sums = _Meet.apply(nodes, self.belongs @ heads, bias, self.batch, self.scale)
+        below = self.head_scale * (self.belongs.T @ sums + heads.sum(0))
+        return around, below if bias is None else below + bias
+
+
+class _Meet(torch.autograd.Function):
+    """S (A + I) S V + S P K with a bias, and P'S V, of nodes' vectors V [N, c] and K [G, c] of
+    graphs: P is 1 where a node is in a graph. A symmetric map of both, which is its own gradient.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, nodes: Tensor, graphs: Tensor, bias: Tensor | None, batch: Batch, scale: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        ctx.batch, ctx.scale = batch, scale
+        return _Meet.both(nodes, graphs, bias, batch, scale)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        of_bias = grads[0].sum(0) if ctx.needs_input_grad[2] else None
+        made = _Meet.both(grads[0], grads[1], None, ctx.batch, ctx.scale)
+        return *made, of_bias, None, None
+
+    @staticmethod
+    def both(
+        nodes: Tensor, graphs: Tensor, bias: Tensor | None, batch: Batch, scale: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        around = normalised_sums(nodes, bias, scale, batch.row_ptr, batch.col)
+        ends = batch.node_ptr.tolist()
+        for graph, (begin, end) in enumerate(itertools.pairwise(ends)):
+            around[begin:end].addr_(scale[begin:end], graphs[graph])
+        members = torch.arange(len(nodes))
+        return around, weighted_bags(nodes, batch.node_ptr, members, scale)
 
 
 def contrast(one: Tensor, other: Tensor, temperature: float) -> Tensor:

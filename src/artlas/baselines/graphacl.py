@@ -26,18 +26,17 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding_bag
 
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig
 from artlas.baselines.batch import Batch
 from artlas.baselines.layers import GCN, Linear
+from artlas.baselines.sparse import products, weighted_bags
 from artlas.kernels import unit
 
 
@@ -136,18 +135,10 @@ class _Products(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, u: Tensor, row_ptr: Tensor, col: Tensor) -> Tensor:
-        offsets = row_ptr.to(col.dtype)
-        ctx.saved = u, offsets[:-1], col
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
-            entries = torch.sparse_csr_tensor(
-                offsets, col, q.new_zeros(len(col)), (len(q), len(u)), check_invariants=False
-            )
-        return torch.sparse.sampled_addmm(entries, q, u.T, beta=0.0).values()
+        ctx.saved = u, row_ptr, col
+        return products(q, u, row_ptr, col)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        u, offsets, col = ctx.saved
-        weights = grads[0].contiguous()
-        summed = embedding_bag(col, u, offsets, mode="sum", per_sample_weights=weights)
-        return summed, None, None, None
+        u, row_ptr, col = ctx.saved
+        return weighted_bags(u, row_ptr, col, grads[0]), None, None, None

@@ -37,7 +37,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -45,9 +44,10 @@ from torch.nn.functional import cross_entropy
 
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig, Domains
-from artlas.baselines.batch import Batch, through
+from artlas.baselines.batch import Batch, Shared, through
 from artlas.baselines.layers import Dropout, GCNLayer, Linear
-from artlas.kernels import unit
+from artlas.baselines.sparse import Pattern
+from artlas.kernels import normalised_sums, unit
 
 TINY = 1e-6
 SAME = 1e-5  # scores that differ less are one
@@ -112,33 +112,46 @@ class GraphGlue(Baseline):
 
     def encode(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """States of real nodes [N, c], their means [G, c], and tangents [G, M, c]."""
-        config, blocks = self.config, _Blocks(batch)
-        x = through(self.enter, batch.features)
-        scores = blocks.of_nodes(self.compare(x) @ self.compare(self.nodes).T, -math.inf)
-        links = [
-            block.sigmoid() * chosen(block.detach(), sizes, config.neighbours)
-            for block, sizes in zip(scores, blocks.sizes, strict=True)
-        ]
-        linked = blocks.to_nodes([block.sum(2, keepdim=True) for block in links])
-        real = ((batch.degree + 1)[:, None] + linked).rsqrt()
-        virtual = (1 + torch.cat([block.sum(1) for block in links])[:, :, None]).rsqrt()
-        v = self.nodes.expand(batch.num_graphs, -1, -1)  # in the order of the blocks
-        for number, layer in enumerate(self.convolutions, 1):
-            assert isinstance(layer, GCNLayer)
-            h, u = real * layer.enter(x), virtual * layer.enter(v)
-            parts = zip(links, u.split(blocks.counts), strict=True)
-            x = batch.neighbour_sums(h) + h + blocks.to_nodes([block @ own for block, own in parts])
-            sums = zip(links, blocks.of_nodes(h, 0.0), strict=True)
-            v = torch.cat([block.transpose(1, 2) @ own for block, own in sums]) + u
-            x, v = real * x + layer.bias, virtual * v + layer.bias
-            if number < config.layers:
-                x, v = self.drop(torch.relu(x)), self.drop(torch.relu(v))
+        links, x, v = self._inner(batch)
+        layer = self._layer(-1)
+        x, v = links.propagate(layer.enter(x), layer.enter(v), layer.bias)
         z = batch.mean_pool(x)
-        return x, z, orthogonal(v[blocks.place] - z[:, None])
+        return x, z, orthogonal(links.by_graph(v) - z[:, None])
+
+    def frames(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The means and tangents alone: the last layer is linear, and maps sums over nodes."""
+        links, x, v = self._inner(batch)
+        layer = self._layer(-1)
+        z, v = (layer.enter(sums) + layer.bias for sums in links.pooled(x, v))
+        return z, orthogonal(links.by_graph(v) - z[:, None])
+
+    def _layer(self, number: int) -> GCNLayer:
+        layer = self.convolutions[number]
+        assert isinstance(layer, GCNLayer)
+        return layer
+
+    def _inner(self, batch: Batch) -> tuple[Links, Tensor, Tensor]:
+        """Links, and states of real [N, c] and virtual nodes [G M, c] before the last layer."""
+        given = batch.features
+        features = given if isinstance(given, Shared) else Shared.of(given)
+        entered = Shared(self.enter(features.table), features.rows)
+        # W p . W x = (W'W p) . x: a product of fewer columns, and of the table's rows alone
+        frame = self.compare(self.nodes) @ self.compare.weight
+        links = Links(batch, entered.table @ frame.T, entered.rows, self.config.neighbours)
+        v = self.nodes.repeat(batch.num_graphs, 1)
+        if self.config.layers == 1:
+            return links, entered.whole(), v
+        x = through(self._layer(0).enter, entered)
+        for number in range(self.config.layers - 1):
+            layer = self._layer(number)
+            h = layer.enter(x) if number else x
+            x, v = links.propagate(h, layer.enter(v), layer.bias)
+            x, v = self.drop(torch.relu(x)), self.drop(torch.relu(v))
+        return links, x, v
 
     def loss(self, batch: Batch) -> Tensor:
         config = self.config
-        _, z, tangents = self.encode(batch)
+        z, tangents = self.frames(batch)
         metric = log_metric(tangents)
         loss = local(z, tangents, config.temperature)
         if int(self.seen.sum()) >= self._epoch:
@@ -167,65 +180,79 @@ class GraphGlue(Baseline):
         return torch.cat([x, log_metric(tangents)[batch.graph_of]], 1)
 
 
-class _Blocks:
-    """Graphs of like sizes side by side, filled up to the largest among them.
+class Links:
+    """The links of a batch with its virtual nodes, M of every graph, and a GCN's sums over them.
 
-    counts, sizes: of every block, its graphs and their numbers of nodes; place [G]: where each
-    graph of the batch is when blocks are joined.
+    scores [T, M]: of the rows of a table, which every node has one of, rows int64 [N].
     """
 
-    def __init__(self, batch: Batch) -> None:
-        octave = batch.sizes.double().log2().ceil().long()
-        order = octave.argsort(stable=True)
-        self.counts: list[int] = octave.unique(return_counts=True)[1].tolist()
-        self.sizes = batch.sizes[order].split(self.counts)
-        self.place = order.argsort()
-        self._longest = [int(own.max()) for own in self.sizes]
-        rows = torch.repeat_interleave(torch.tensor(self._longest), torch.tensor(self.counts))
-        first = (rows.cumsum(0) - rows)[self.place]  # where each graph of the batch begins
-        self._total = int(rows.sum())
-        self._row = batch.spread((first - batch.node_ptr[:-1])[:, None])[:, 0]
-        self._row = self._row + torch.arange(batch.num_nodes)
+    def __init__(self, batch: Batch, scores: Tensor, rows: Tensor, neighbours: int) -> None:
+        self.batch, count = batch, scores.shape[1]
+        with torch.no_grad():
+            shares = _shares(batch, scores.index_select(0, rows), neighbours)
+            node, which = shares.nonzero(as_tuple=True)
+            ends = torch.bincount(node, minlength=batch.num_nodes).cumsum(0)
+        virtual = batch.graph_of[node] * count + which
+        self.pattern = Pattern(
+            torch.cat([ends.new_zeros(1), ends]), virtual, batch.num_graphs * count
+        )
+        weights = scores.flatten().index_select(0, rows[node] * count + which).sigmoid()
+        weights = weights * shares[node, which]
+        linked = weights.new_zeros(batch.num_nodes).index_add(0, node, weights)
+        self.real = (batch.degree + 1 + linked).rsqrt()
+        degree = weights.new_zeros(self.pattern.columns).index_add(0, virtual, weights)
+        self.own = 1 / (1 + degree)  # what a virtual node keeps of itself, by normalised weights
+        self.weights = self.real[node] * weights * self.own.sqrt()[virtual]
 
-    def of_nodes(self, values: Tensor, fill: float) -> list[Tensor]:
-        """[N, c] to one [graphs, nodes, c] a block."""
-        rows = _Put.apply(values, self._row, self._total, fill)
-        parts = rows.split([c * n for c, n in zip(self.counts, self._longest, strict=True)])
-        return [
-            part.view(count, -1, values.shape[1])
-            for part, count in zip(parts, self.counts, strict=True)
-        ]
+    def propagate(self, x: Tensor, v: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+        """The normalised adjacency with loops times vectors of real and virtual nodes."""
+        place = self.batch.row_ptr, self.batch.col
+        real = normalised_sums(x, bias, self.real, *place) + self.pattern.times(self.weights, v)
+        return real, self._virtual(x, v) + bias
 
-    def to_nodes(self, blocks: list[Tensor]) -> Tensor:
-        """Back to [N, c]."""
-        return _Take.apply(torch.cat([block.flatten(0, 1) for block in blocks]), self._row)
+    def pooled(self, x: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """The same without bias, the mean over the real nodes of every graph in their place.
+
+        The sum of a symmetric matrix' product is that of its columns' sums with the vectors.
+        """
+        batch = self.batch
+        place = batch.row_ptr, batch.col
+        columns = normalised_sums(x.new_ones(len(x), 1), None, self.real, *place)[:, 0]
+        nodes = Pattern(batch.node_ptr, torch.arange(batch.num_nodes), batch.num_nodes)
+        total = nodes.times(columns, x)
+        ends = v.new_zeros(len(v)).index_add(0, self.pattern.col, self.weights)
+        total = total + self.by_graph(ends[:, None] * v).sum(1)
+        return total / batch.sizes[:, None], self._virtual(x, v)
+
+    def by_graph(self, v: Tensor) -> Tensor:
+        """Vectors of virtual nodes as [G, M, c]."""
+        return v.unflatten(0, (self.batch.num_graphs, -1))
+
+    def _virtual(self, x: Tensor, v: Tensor) -> Tensor:
+        return self.pattern.transposed_times(self.weights, x) + self.own[:, None] * v
 
 
-class _Put(torch.autograd.Function):
-    """Rows [N, c] at different places among so many, others filled: backward is a mere choice."""
+def _shares(batch: Batch, scores: Tensor, count: int) -> Tensor:
+    """The shares of nodes in the places of their graph's virtual nodes, [N, M].
 
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, row: Tensor, total: int, fill: float) -> Tensor:
-        ctx.row = row
-        return values.new_full((total, values.shape[1]), fill).index_copy_(0, row, values)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        return grads[0].index_select(0, ctx.row), None, None, None
-
-
-class _Take(torch.autograd.Function):
-    """Different rows: nothing is added up in its backward."""
-
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, row: Tensor) -> Tensor:
-        ctx.row, ctx.total = row, len(values)
-        return values.index_select(0, row)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        made = grads[0].new_zeros(ctx.total, grads[0].shape[1])
-        return made.index_copy_(0, ctx.row, grads[0]), None
+    Graphs of like sizes lie side by side, filled up to the largest among them.
+    """
+    octave = batch.sizes.double().log2().ceil().long()
+    order = octave.argsort(stable=True)
+    counts: list[int] = octave.unique(return_counts=True)[1].tolist()
+    sizes = batch.sizes[order].split(counts)
+    longest = [int(own.max()) for own in sizes]
+    rows = torch.repeat_interleave(torch.tensor(longest), torch.tensor(counts))
+    first = (rows.cumsum(0) - rows)[order.argsort()]  # where each graph of the batch begins
+    row = (first - batch.node_ptr[:-1])[batch.graph_of] + torch.arange(batch.num_nodes)
+    whole = scores.new_full((int(rows.sum()), scores.shape[1]), -math.inf)
+    whole.index_copy_(0, row, scores)
+    parts = whole.split([c * n for c, n in zip(counts, longest, strict=True)])
+    found = [
+        chosen(part.view(len(own), -1, scores.shape[1]), own, count).flatten(0, 1)
+        for part, own in zip(parts, sizes, strict=True)
+    ]
+    return torch.cat(found).index_select(0, row)
 
 
 def chosen(scores: Tensor, sizes: Tensor, count: int) -> Tensor:

@@ -110,12 +110,32 @@ class BatchNorm(nn.BatchNorm1d):
             input, self.weight, self.bias, self.eps, isinstance(self.after, nn.ReLU), slope,
             drop, _seed() if drop else 0,
         )  # fmt: skip
-        rows, share = len(input), self.momentum
-        with torch.no_grad():
-            self.running_mean.lerp_(mean, share)
-            self.running_var.lerp_(variance * rows / (rows - 1), share)
-            self.num_batches_tracked.add_(1)
+        self._remember(mean, variance, len(input))
         return found
+
+    def of_shared(self, features: Shared) -> Shared:
+        """The same of features that nodes share, which have no gradient and nothing behind it: a
+        row of the table counts as often as it is shared."""
+        table, rows = features.table, len(features.rows)
+        if rows == 1 or not self.training:
+            return Shared(self(table), features.rows)
+        assert isinstance(self.after, nn.Identity)
+        assert not self.dropout
+        with torch.no_grad():
+            counts = torch.bincount(features.rows, minlength=len(table)).to(table)
+            mean = counts @ table / rows
+            centred = table - mean
+            variance = counts @ centred.square() / rows
+        self._remember(mean, variance, rows)
+        factor = self.weight * (variance + self.eps).rsqrt()
+        return Shared(torch.addcmul(self.bias, centred, factor), features.rows)
+
+    def _remember(self, mean: Tensor, variance: Tensor, rows: int) -> None:
+        """Running means and variances follow those of so many rows."""
+        with torch.no_grad():
+            self.running_mean.lerp_(mean, self.momentum)
+            self.running_var.lerp_(variance * rows / (rows - 1), self.momentum)
+            self.num_batches_tracked.add_(1)
 
 
 class Dropout(nn.Dropout):

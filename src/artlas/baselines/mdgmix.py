@@ -45,8 +45,8 @@ from torch import Tensor, nn
 
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig, Domains
-from artlas.baselines.batch import Batch
-from artlas.baselines.layers import GCN, BatchNorm, Dropout
+from artlas.baselines.batch import Batch, Shared, through
+from artlas.baselines.layers import GCN, BatchNorm, Dropout, GCNLayer
 from artlas.kernels import unit
 from artlas.ppr import EgoGraphs
 
@@ -113,13 +113,13 @@ class MDGMIX(Baseline):
         for d, x in enumerate(xs):
             self.centres[d] = x.mean(0)
         for d, x in enumerate(xs):
-            margins = self._margins(x, torch.full((len(x),), d))
+            found = margins(self._distances(x), torch.full((len(x),), d))
             count = max(1, int(len(x) * self.config.boundary))
             for e in range(len(xs)):
                 if e != d:
-                    least = margins[:, e].kthvalue(count).values
+                    least = found[:, e].kthvalue(count).values
                     self.limits[d, e] = least * (1 + 1e-6)
-            within = (margins <= self.limits[d]) | (self.limits[d] < 0)
+            within = (found <= self.limits[d]) | (self.limits[d] < 0)
             self.agreed[d] = within.all(1).any()
 
     def loss(self, batch: Batch) -> Tensor:
@@ -134,24 +134,29 @@ class MDGMIX(Baseline):
         return one + nn.functional.kl_div(made_of, wanted, reduction="batchmean")
 
     def states(self, batch: Batch) -> Tensor:
-        x = batch.x
-        for norm, layer, after in zip(
-            self.norms, self.encoder.layers, self.encoder.after, strict=True
-        ):
-            x = after(layer(norm(x), batch))
+        x: Tensor | Shared = batch.features
+        for number, after in enumerate(self.encoder.after):
+            layer = self.encoder.layers[number]
+            assert isinstance(layer, GCNLayer)
+            x = after(layer(self._normalised(number, x), batch))
+        assert isinstance(x, Tensor)
         return x
 
-    def _margins(self, x: Tensor, domain: Tensor) -> Tensor:
-        """| |x - c_d| - |x - c_e| | for nodes of domains d and every e, [n, D]."""
+    def _normalised(self, number: int, x: Tensor | Shared) -> Tensor | Shared:
+        norm = self.norms[number]
+        assert isinstance(norm, BatchNorm)
+        return norm.of_shared(x) if isinstance(x, Shared) else norm(x)
+
+    def _distances(self, x: Tensor) -> Tensor:
+        """|x - c_e| for every domain e, [n, D]."""
         exact = "donot_use_mm_for_euclid_dist"
-        far = torch.cdist(x, self.centres, compute_mode=exact)
-        return (far - far.gather(1, domain[:, None])).abs()
+        return torch.cdist(x, self.centres, compute_mode=exact)
 
     def beyond(self, batch: Batch) -> Tensor:
         """How far nodes are from the boundary of their domain, [N]: not above 0 at it."""
         domain = batch.domain[batch.graph_of]
         limits = self.limits[domain]
-        over = self._margins(batch.x, domain) - limits
+        over = margins(through(self._distances, batch.features), domain) - limits
         most = over.masked_fill(limits < 0, -torch.inf).amax(1)
         least = over.masked_fill(limits < 0, torch.inf).amin(1)
         return torch.where(self.agreed[domain], most, least)
@@ -186,7 +191,7 @@ class MDGMIX(Baseline):
             nodes[begin[d, None] + _below(sizes[d, None].expand(-1, self.config.sampled))]
             for d in (one, other)
         )
-        like, best = (unit(batch.x[first]) @ unit(batch.x[second]).mT).flatten(1).max(1)
+        like, best = (unit(batch.x_of(first)) @ unit(batch.x_of(second)).mT).flatten(1).max(1)
         best = torch.where(like > ALIKE, best, 0)  # the first of either is random
         rows, columns = best // self.config.sampled, best % self.config.sampled
         drawn = torch.distributions.Beta(BETA, BETA).sample((count,))
@@ -200,6 +205,11 @@ class MDGMIX(Baseline):
         for nodes, share in ((pairs.first, pairs.share), (pairs.second, 1 - pairs.share)):
             made.scatter_add_(1, batch.domain[batch.graph_of[nodes]][:, None], share[:, None])
         return made
+
+
+def margins(far: Tensor, domain: Tensor) -> Tensor:
+    """| |x - c_d| - |x - c_e| | for nodes of domains d and every e, [n, D], of distances [n, D]."""
+    return (far - far.gather(1, domain[:, None])).abs()
 
 
 def fuse(batch: Batch, pairs: Pairs) -> Batch:
@@ -232,15 +242,17 @@ def fuse(batch: Batch, pairs: Pairs) -> Batch:
     per_graph = row_ptr[ptr].diff()
     col = batch.col[entries] - shift.to(torch.int32).repeat_interleave(per_graph)
 
-    x = batch.x[source[~second]]
-    share = pairs.share.to(x.dtype)[:, None]
-    fused = number[goal[0::2]].long()
-    x[fused] = share * batch.x[pairs.first] + (1 - share) * batch.x[pairs.second]
+    features = batch.features
+    known = features if isinstance(features, Shared) else Shared.of(features)
+    rows = known.rows[source[~second]]
+    rows[number[goal[0::2]].long()] = len(known.table) + torch.arange(mixes)
+    one, other = batch.x_of(pairs.first), batch.x_of(pairs.second)
+    fused = torch.lerp(other, one, pairs.share.to(one.dtype)[:, None])
     return Batch(
         node_ptr=ptr[0::2] - torch.arange(mixes + 1),
         row_ptr=torch.cat([row_ptr[:-1][~second], row_ptr[-1:]]),
         col=number[place][col],
-        features=x,
+        features=Shared(torch.cat([known.table, fused]), rows),
         domain=batch.domain[graph[0::2]],
     )
 

@@ -45,7 +45,7 @@ def mask_features(batch: Batch, ratio: float) -> Batch:
 def with_means(batch: Batch, masked: Tensor) -> Batch:
     """The features of masked nodes, bool [N], are the mean of their graph."""
     features = batch.features
-    means = batch.mean_pool(batch.x)
+    means = batch.mean_features()
     if isinstance(features, Shared):
         rows = torch.where(masked, len(features.table) + batch.graph_of, features.rows)
         return batch.with_x(Shared(torch.cat([features.table, means]), rows))

@@ -198,7 +198,7 @@ def normalised_sums(
 ) -> Tensor:
     r""":math:`S (A + I) S\, V` for values V [N, c] and a diagonal S as scale [N], and a bias [c].
 
-    The adjacency is given as for additive attention; differentiable in values and bias.
+    The adjacency is given as for additive attention; differentiable in the first three.
     """
     module = native_for(values) or torch_attention
     return module.normalised_sums(values, bias, scale, row_ptr, col)

@@ -136,21 +136,34 @@ class _Additive(torch.autograd.Function):
 
 
 class _Normalised(torch.autograd.Function):
-    """A graph convolution's adjacency is symmetric, likewise."""
+    """A graph convolution's adjacency is symmetric, likewise; V' is what its gradient is of V.
+
+    Of y = S (A + I) S V, S has the gradient (g . y + V . V') / S by rows.
+    """
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, bias: Tensor | None, *graph: Tensor) -> Tensor:
-        ctx.graph = graph
-        return _Normalised.product(values, bias, 1.0, *graph)
+    def forward(
+        ctx: Any, values: Tensor, bias: Tensor | None, scale: Tensor, *place: Tensor
+    ) -> Tensor:
+        ctx.graph = scale.detach(), *place
+        out = _Normalised.product(values, bias, 1.0, *ctx.graph)
+        if ctx.needs_input_grad[2]:
+            ctx.save_for_backward(values, bias, out)
+        return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        of_values, of_bias, *_ = ctx.needs_input_grad
-        return (
-            _Normalised.product(grads[0], None, 1.0, *ctx.graph) if of_values else None,
-            grads[0].sum(0) if of_bias else None,
-            None, None, None,
-        )  # fmt: skip
+        of_values, of_bias, of_scale, *_ = ctx.needs_input_grad
+        back, d_scale = None, None
+        if of_values or of_scale:
+            back = _Normalised.product(grads[0], None, 1.0, *ctx.graph)
+        if of_scale:
+            values, bias, out = ctx.saved_tensors
+            d_scale = (grads[0] * out).sum(1) + (values * back).sum(1)
+            if bias is not None:
+                d_scale -= grads[0] @ bias
+            d_scale /= ctx.graph[0]
+        return back, grads[0].sum(0) if of_bias else None, d_scale, None, None
 
     @staticmethod
     def product(
