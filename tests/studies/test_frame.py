@@ -44,11 +44,11 @@ def study(version=1):
 
 @pytest.fixture
 def run(tmp_path):
-    def call(made, seeds=(1, 2), quick=False, most=99):
+    def call(made, seeds=(1, 2), quick=False, most=99, again=False):
         setting = Setting(None, tmp_path / "runs", ("BZR",), seeds, quick)
         path, steps = frame.file_of(made, setting, tmp_path), []
         del CALLS[:]
-        for job in frame.missing(made, setting, path)[:most]:
+        for job in frame.plan(made, setting, path, again)[0][:most]:
             frame.measure(made, job, path, lambda done, total: steps.append((done, total)))
         assert steps == [(1, 2)] * len(CALLS)
         frame.write_report(made, path)
@@ -66,6 +66,30 @@ def test_finished_jobs_are_not_measured_again(run):
     records = json.loads(path.read_text())
     assert [r["seed"] for r in records] == [1, 2, 3]
     assert all(r["version"] == 1 and r["commit"] and r["seconds"] >= 0 for r in records)
+
+
+def test_what_other_commits_measured_is_measured_anew_when_asked_for(run, monkeypatch):
+    run(study())
+    monkeypatch.setattr(frame, "commit", lambda: "another")
+    assert run(study())[0] == []
+    assert run(study(), again=True, most=1)[0] == [("BZR", 1)]
+    assert run(study(), again=True)[0] == [("BZR", 2)]
+    calls, path = run(study(), again=True)
+    assert calls == []
+    assert {r["commit"] for r in json.loads(path.read_text())} == {"another"}
+
+
+def test_a_run_says_what_it_keeps_and_how_to_measure_it_anew(run, monkeypatch, tmp_path, capsys):
+    setting = Setting(None, tmp_path / "runs", ("BZR",), (1, 2, 3))
+    monkeypatch.setattr(frame, "commit", lambda: "older")
+    cli.run(study(), setting, tmp_path)
+    assert "kept" not in capsys.readouterr().out
+    monkeypatch.setattr(frame, "commit", lambda: "newer")
+    cli.run(study(), setting, tmp_path)
+    assert "3 of 3 records are kept, of commit older. --again" in capsys.readouterr().out
+    cli.run(study(), setting, tmp_path, again=True)
+    assert "kept" not in capsys.readouterr().out
+    assert {r["commit"] for r in json.loads((tmp_path / "toy.json").read_text())} == {"newer"}
 
 
 def test_a_new_version_makes_them_anew_and_shows_no_older_ones(run):

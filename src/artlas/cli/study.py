@@ -89,6 +89,7 @@ Out = Annotated[Path, typer.Option(help="Folder of the results: NAME.json, .md, 
 Quick = Annotated[
     bool, typer.Option("--quick", help="Few objects of one small target, results in NAME-quick.")
 ]
+Again = Annotated[bool, typer.Option("--again", help="Measure anew what other commits measured.")]
 Default = Annotated[str, typer.Option(help='Separated by commas, or "default": the paper\'s.')]
 
 
@@ -103,8 +104,9 @@ def add(made: frame.Study) -> None:
         seeds: Default = "default",
         out: Out = Path("results"),
         quick: Quick = False,
+        again: Again = False,
     ) -> None:
-        run(made, setting_of(made, root, runs, targets, seeds, quick), out)
+        run(made, setting_of(made, root, runs, targets, seeds, quick), out, again)
 
 
 def setting_of(
@@ -126,11 +128,19 @@ def setting_of(
     return frame.Setting(root, runs, places, drawn, quick, parts)
 
 
-def run(made: frame.Study, setting: frame.Setting, out: Path) -> None:
-    """Measure what is not kept yet, then write and print the report."""
+def run(made: frame.Study, setting: frame.Setting, out: Path, again: bool = False) -> None:
+    """Measure what is not kept yet, then write and print the report.
+
+    again: measure anew what other commits measured.
+    """
     console = Console(highlight=False, soft_wrap=True)
     path, failed = frame.file_of(made, setting, out), 0
-    left = frame.missing(made, setting, path)
+    left, kept = frame.plan(made, setting, path, again)
+    if kept:
+        makers = ", ".join(sorted({record["commit"] for record in kept}))
+        hint = "" if again else " --again measures anew what other commits measured."
+        said = f"{len(kept)} of {len(kept) + len(left)} records are kept, of commit {makers}.{hint}"
+        console.print(said, markup=False)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         whole, inner = bar.add_task(made.name, total=len(left)), bar.add_task("", total=None)
 
@@ -172,6 +182,7 @@ def _perturbation(
     ] = "all",
     out: Out = Path("results"),
     quick: Quick = False,
+    again: Again = False,
 ) -> None:
     wanted = perturbation.METRICS if metric == "all" else tuple(metric.split(","))
     for name in set(wanted) - set(perturbation.METRICS):
@@ -179,7 +190,7 @@ def _perturbation(
             f"There is no metric {name!r}: choose from {', '.join(perturbation.METRICS)}."
         )
     made = perturbation.STUDY
-    run(made, setting_of(made, root, runs, targets, seeds, quick, wanted), out)
+    run(made, setting_of(made, root, runs, targets, seeds, quick, wanted), out, again)
 
 
 @app.command("efficiency", help=f"{efficiency.study().title}.")
@@ -195,7 +206,8 @@ def _efficiency(
     ] = None,
     out: Out = Path("results"),
     quick: Quick = False,
+    again: Again = False,
 ) -> None:
     """Every configuration runs in a process of its own."""
     made = efficiency.study(cap)
-    run(made, setting_of(made, root, Path("results/runs"), targets, "default", quick), out)
+    run(made, setting_of(made, root, Path("results/runs"), targets, "default", quick), out, again)

@@ -12,8 +12,9 @@ A study is a module with a :class:`Study` in it, which says
 ``artlas study NAME`` (:mod:`artlas.cli.study`, where a new study is put into the list at the end)
 runs the jobs one after the other. Each result is a record, the identity and the values with the
 study's version, the commit and the seconds, and is merged into DIR/NAME.json at once: what is
-interrupted goes on where it was, and what is there is not measured again. Raise ``Study.version``
-when the same job would now give other values: older records are then made anew. From the records of
+interrupted goes on where it was, and what is there is not measured again, which the command says;
+with ``--again`` it measures anew what other commits measured. Raise ``Study.version`` when the same
+job would now give other values: older records are then made anew. From the records of
 the file :func:`write_report` makes NAME.md, NAME.png and NAME.svg. A quick run has its own files,
 NAME-quick, and takes the first seed alone unless seeds are asked for.
 
@@ -212,13 +213,27 @@ def file_of(study: Study, setting: Setting, out: Path) -> Path:
     return out / f"{study.name}{'-quick' if setting.quick else ''}.json"
 
 
-def missing(study: Study, setting: Setting, path: Path) -> list[Job]:
-    """The jobs whose records a file does not have yet."""
+def plan(
+    study: Study, setting: Setting, path: Path, again: bool = False
+) -> tuple[list[Job], list[Record]]:
+    """The jobs that are left to do, and the records of the others, which a file has already.
+
+    again: leave those to do, too, whose records another commit made.
+    """
+    now = commit() if again else ""
     done = {
-        identity(record, study.keys) for record in read(path) if record["version"] == study.version
+        identity(record, study.keys): record
+        for record in read(path)
+        if record["version"] == study.version and not (again and record["commit"] != now)
     }
-    jobs = list(study.jobs(setting))
-    return [job for job in jobs if identity(job.identity, study.keys) not in done]
+    left, kept = list[Job](), list[Record]()
+    for job in study.jobs(setting):
+        record = done.get(identity(job.identity, study.keys))
+        if record is None:
+            left.append(job)
+        else:
+            kept.append(record)
+    return left, kept
 
 
 def measure(study: Study, job: Job, path: Path, report: Report) -> Record:
