@@ -101,9 +101,8 @@ def foretelling_error(
     rest = _LogSums.apply(v, v[chosen] / temperature)
     rest = rest + math.log(batch.num_nodes / len(chosen))
     share = 1 / (batch.degree + 1).to(q.dtype)
-    q = q / temperature
-    own = (q * u).sum(1)
-    others = _Products.apply(q, u, batch.row_ptr, batch.col)
+    own = (q * u).sum(1) / temperature
+    others = _Products.apply(q, u, batch.row_ptr, batch.col) / temperature
     # -s + log(e^s + e^rest) = softplus(rest - s)
     total = (share * nn.functional.softplus(rest - own)).sum()
     wide = nn.functional.softplus(rest.index_select(0, batch.row) - others)
@@ -127,7 +126,7 @@ class _LogSums(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> Any:
         v, w, terms, sums = ctx.saved_tensors
         scale = (grads[0] / sums)[:, None]
-        return scale * (terms @ w), terms.T @ (scale * v)
+        return (terms @ w).mul_(scale), terms.T @ (scale * v)
 
 
 class _Products(torch.autograd.Function):
