@@ -10,8 +10,9 @@ import torch
 from cases import from_dense, random_dense
 
 from artlas.baselines.batch import Batch
-from artlas.baselines.graphacl import GraphACL, GraphACLConfig, foretelling_error
+from artlas.baselines.graphacl import GraphACL, GraphACLConfig
 from artlas.baselines.layers import unit
+from artlas.kernels.foretelling import foretelling_error
 
 
 @pytest.fixture
@@ -38,11 +39,17 @@ def naive(batch, q, u, v, chosen, temperature):
     return total / n
 
 
+def error(batch, q, u, v, chosen, temperature):
+    """The same at once."""
+    place = batch.row_ptr, batch.col, batch.num_nodes
+    return foretelling_error(q, u, v, v[chosen], *place, temperature)
+
+
 @pytest.mark.parametrize("count", [20, 6])
 def test_loss_and_gradients_are_what_loops_give(batch, count):
     q, u, v = vectors()
     chosen = torch.randperm(20)[:count]
-    found = foretelling_error(batch, q, u.detach(), v, chosen, 0.7)
+    found = error(batch, q, u.detach(), v, chosen, 0.7)
     wanted = naive(batch, q, u.detach(), v, chosen, 0.7)
     torch.testing.assert_close(found, wanted)
     for one, other in zip(
@@ -53,9 +60,32 @@ def test_loss_and_gradients_are_what_loops_give(batch, count):
 
 def test_fewer_negatives_stand_for_all(batch):
     q, u, v = (values.detach() for values in vectors())
-    whole = foretelling_error(batch, q, u, v, torch.arange(20), 1.0)
-    few = [foretelling_error(batch, q, u, v, torch.randperm(20)[:10], 1.0) for _ in range(200)]
+    whole = error(batch, q, u, v, torch.arange(20), 1.0)
+    few = [error(batch, q, u, v, torch.randperm(20)[:10], 1.0) for _ in range(200)]
     assert float(torch.stack(few).mean()) == pytest.approx(float(whole), rel=0.01)
+
+
+@pytest.mark.parametrize("negatives", [5, 64])
+def test_parts_of_a_batch_make_the_loss_of_the_whole(batch, negatives, monkeypatch):
+    model = GraphACL(GraphACLConfig(features=3, hidden=4, negatives=negatives)).double()
+    found = []
+    for size in (1, 40, 1 << 20):  # a graph at a time, some, all
+        monkeypatch.setattr("artlas.baselines.batch.PART", size)
+        torch.manual_seed(1)
+        model.zero_grad()
+        loss = model.loss(batch.with_x(batch.x.double()))
+        loss.backward()
+        found.append(
+            [loss.detach(), *(p.grad.clone() for p in model.parameters() if p.requires_grad)]
+        )
+    for other in found[1:]:
+        torch.testing.assert_close(other, found[0])
+    torch.manual_seed(1)
+    chosen = torch.randperm(20)[:negatives]
+    states = model.encoder(batch.x.double(), batch.with_x(batch.x.double()))[-1]
+    u = unit(model.target(batch.x.double(), batch.with_x(batch.x.double()))[-1])
+    wanted = naive(batch, unit(model.predictor(states)), u, unit(states), chosen, 0.99)
+    torch.testing.assert_close(found[0][0], wanted.detach())
 
 
 def test_graphs_without_edges_have_themselves():

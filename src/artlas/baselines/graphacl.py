@@ -25,19 +25,18 @@ Deviations, and choices where sources are silent:
 from __future__ import annotations
 
 import copy
-import math
+import itertools
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from artlas import checks
 from artlas.baselines.base import Baseline, BaselineConfig
 from artlas.baselines.batch import Batch
 from artlas.baselines.layers import GCN, Linear
-from artlas.baselines.sparse import products, weighted_bags
 from artlas.kernels import unit
+from artlas.kernels.foretelling import foretelling_error
 
 
 @dataclass(frozen=True)
@@ -74,14 +73,33 @@ class GraphACL(Baseline):
         self.predictor = Linear(config.hidden, config.hidden)
 
     def loss(self, batch: Batch) -> Tensor:
-        states = self.encoder(batch.features, batch)[-1]
-        with torch.no_grad():
-            wanted = unit(self.target(batch.features, batch)[-1])
-        chosen = torch.randperm(batch.num_nodes)[: self.config.negatives]
-        return foretelling_error(
-            batch, unit(self.predictor(states)), wanted, unit(states), chosen,
-            self.config.temperature,
+        own, theirs = self._parts(self.encoder, batch), self._parts(self.target, batch)
+        states = [self.encoder.entered(part)[-1] for part in own]
+        chosen = torch.randperm(batch.num_nodes)[: self.config.negatives].sort().values
+        sizes = torch.tensor([len(rows) for rows in states])
+        ends = torch.searchsorted(chosen, sizes.cumsum(0)).tolist()
+        begins = (sizes.cumsum(0) - sizes).tolist()
+        w = unit(
+            torch.cat([
+                rows[chosen[first:last] - begin]
+                for rows, begin, (first, last) in zip(
+                    states, begins, itertools.pairwise([0, *ends]), strict=True
+                )
+            ])
         )  # fmt: skip
+        total = w.new_zeros(())
+        for part, wanted, rows in zip(own, theirs, states, strict=True):
+            with torch.no_grad():
+                u = unit(self.target.entered(wanted)[-1])
+            q, v = unit(self.predictor(rows)), unit(rows)
+            place = part.row_ptr, part.col, batch.num_nodes
+            total = total + foretelling_error(q, u, v, w, *place, self.config.temperature)
+        return total
+
+    def _parts(self, encoder: GCN, batch: Batch) -> list[Batch]:
+        """Few graphs at a time, whose features have entered an encoder."""
+        with torch.set_grad_enabled(encoder is self.encoder):
+            return batch.with_x(encoder.enter(batch.features)).parts(self.config.hidden)
 
     @torch.no_grad()
     def settle(self) -> None:
@@ -92,52 +110,3 @@ class GraphACL(Baseline):
 
     def states(self, batch: Batch) -> Tensor:
         return self.encoder(batch.features, batch)[-1]
-
-
-def foretelling_error(
-    batch: Batch, q: Tensor, u: Tensor, v: Tensor, chosen: Tensor, temperature: float
-) -> Tensor:
-    """The loss of unit vectors [N, c]; chosen: the nodes that stand for all others, [n]."""
-    rest = _LogSums.apply(v, v[chosen] / temperature)
-    rest = rest + math.log(batch.num_nodes / len(chosen))
-    share = 1 / (batch.degree + 1).to(q.dtype)
-    own = (q * u).sum(1) / temperature
-    others = _Products.apply(q, u, batch.row_ptr, batch.col) / temperature
-    # -s + log(e^s + e^rest) = softplus(rest - s)
-    total = (share * nn.functional.softplus(rest - own)).sum()
-    wide = nn.functional.softplus(rest.index_select(0, batch.row) - others)
-    return (total + (share[batch.row] * wide).sum()) / batch.num_nodes
-
-
-class _LogSums(torch.autograd.Function):
-    """log sum_k exp(v_i . w_k) for rows of v [N, c] and w [n, c]; no shift, so for short vectors.
-
-    The matrix of the exponentials is kept as it is and scaled on its narrow side in the gradients.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, v: Tensor, w: Tensor) -> Tensor:
-        terms = (v @ w.T).exp_()
-        sums = terms.sum(1)
-        ctx.save_for_backward(v, w, terms, sums)
-        return sums.log()
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        v, w, terms, sums = ctx.saved_tensors
-        scale = (grads[0] / sums)[:, None]
-        return (terms @ w).mul_(scale), terms.T @ (scale * v)
-
-
-class _Products(torch.autograd.Function):
-    """q_i . u_j for every entry (i, j) of the adjacency, [E]; u has no gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, q: Tensor, u: Tensor, row_ptr: Tensor, col: Tensor) -> Tensor:
-        ctx.saved = u, row_ptr, col
-        return products(q, u, row_ptr, col)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        u, row_ptr, col = ctx.saved
-        return weighted_bags(u, row_ptr, col, grads[0]), None, None, None

@@ -79,6 +79,7 @@ const AttentionOps* select_attention_ops() { return ARTLAS_SELECT(attention_ops)
 const MapOps* select_map_ops() { return ARTLAS_SELECT(map_ops); }
 const ColumnOps* select_column_ops() { return ARTLAS_SELECT(column_ops); }
 const LinearOps* select_linear_ops() { return ARTLAS_SELECT(linear_ops); }
+const ForetellingOps* select_foretelling_ops() { return ARTLAS_SELECT(foretelling_ops); }
 
 namespace {
 
@@ -481,6 +482,21 @@ NB_MODULE(_art, m) {
       },
       nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg().none(), nb::arg(),
       nb::arg());
+
+  m.def("foretelling", [](Ids row_ptr, Cols col, In<2> q, In<2> u, In<2> v, In<2> w,
+                          int64_t counted, float inverse, float shift, float weight, int threads,
+                          Out<2> d_q, Out<2> d_v, Out<2> d_w) {
+    nb::gil_scoped_release release;
+    const int64_t width = int64_t(q.shape(1)), others = int64_t(w.shape(0));
+    for (const auto& rows : {u, v})
+      check(rows.shape(0) == q.shape(0) && rows.shape(1) == q.shape(1), "rows differ in shape");
+    check(int64_t(w.shape(1)) == width && counted <= others, "rows differ in width or number");
+    check(width % LINEAR_WIDTH == 0 && others % LINEAR_WIDTH == 0, "widths must be multiples");
+    return run_foretelling(pattern(row_ptr, col, q.shape(0)),
+                           {width, others, counted, q.data(), u.data(), v.data(), nullptr, nullptr,
+                            inverse, shift, weight, d_q.data(), d_v.data()},
+                           w.data(), threads, d_w.data());
+  });
 
   nb::enum_<Map>(m, "Map")
       .value("from_origin", Map::from_origin)

@@ -56,6 +56,7 @@ const AttentionOps* select_attention_ops();
 const MapOps* select_map_ops();
 const ColumnOps* select_column_ops();
 const LinearOps* select_linear_ops();
+const ForetellingOps* select_foretelling_ops();
 
 inline int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 

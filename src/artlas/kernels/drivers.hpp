@@ -87,6 +87,8 @@ void run_linear(const float* a, const float* b, const float* bias, int64_t rows,
 void run_linear_backward(const float* x, const float* weight, const float* grad, const float* out,
                          int64_t rows, int64_t depth, int64_t cols, int threads, float* d_x,
                          float* d_weight, float* d_bias);
+// the sum of the errors; d_w [others, width] is of the rows w that the panels were made of
+double run_foretelling(const Pattern&, const Foretelling&, const float* w, int threads, float* d_w);
 void run_averages(const AverageView&, int threads, float* out);
 Quotient run_quotient(const int64_t* node_ptr, const int64_t* row_ptr, const int32_t* col,
                       int64_t graphs, int rounds, int threads);

@@ -331,9 +331,25 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None, rectify: bool) -> Ten
     return rows.view(*x.shape[:-1], len(weight))
 
 
+def linear_width() -> int:
+    """What the widths of compiled linear maps are multiples of."""
+    return _art.linear_width
+
+
 def fits_linear(weight: Tensor) -> bool:
     """Whether the compiled map has such weights [o, d]."""
-    return all(size % _art.linear_width == 0 for size in weight.shape)
+    return all(size % linear_width() == 0 for size in weight.shape)
+
+
+def foretelling(
+    row_ptr: Tensor, col: Tensor, q: Tensor, u: Tensor, v: Tensor, w: Tensor, counted: int,
+    inverse: float, shift: float, weight: float, *made: Tensor,
+) -> float:  # fmt: skip
+    """See artlas.kernels.foretelling: the error; its gradients are written to ``made``."""
+    rows, numbers = _plain(q, u, v, w), (counted, inverse, shift, weight)
+    return _call(
+        _art.foretelling, row_ptr, col, *rows, *numbers, torch.get_num_threads(), *made
+    )  # fmt: skip
 
 
 def batch_norm(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:

@@ -3,6 +3,7 @@
 #include "backward.hpp"
 #include "columns.hpp"
 #include "encoder.hpp"
+#include "foretelling.hpp"
 #include "gw.hpp"
 #include "linear.hpp"
 #include "manifolds.hpp"
@@ -82,6 +83,11 @@ const ColumnOps* column_ops() {
 const LinearOps* linear_ops() {
   using L = LinearKernels;
   static constexpr LinearOps ops = {L::pack, L::product, L::backward};
+  return &ops;
+}
+
+const ForetellingOps* foretelling_ops() {
+  static constexpr ForetellingOps ops = {ForetellingKernels::errors};
   return &ops;
 }
 

@@ -232,6 +232,25 @@ struct LinearOps {
   void (*backward)(const LinearGradient&, int64_t r0, int64_t r1);
 };
 
+// What nodes foretell of their neighbours, and of themselves, by unit rows [N, width]: the error of
+// j at i is softplus(r_i - inverse q_i . u_j), and r_i = shift + log sum_k exp(v_i . w_k) over the
+// `counted` rows of w, in panels of both directions, that are not padding.
+struct Foretelling {
+  int64_t width, others, counted;  // the first two are multiples of LINEAR_WIDTH
+  const float *q, *u, *v, *there, *back;
+  float inverse, shift, weight;  // weight: of a node's mean error
+  float *d_q, *d_v;              // [N, width]
+};
+
+struct ForetellingOps {
+  // space: foretelling_space(others, largest degree)
+  double (*errors)(const Pattern&, const Foretelling&, int64_t r0, int64_t r1, float* space,
+                   float* d_w);
+};
+constexpr int64_t foretelling_space(int64_t others, int64_t degree) {
+  return LINEAR_ROWS * (others + 1) + 2 * (degree + 1 + LINEAR_WIDTH);
+}
+
 // A graph, a dense relation, and the measures of both, in double precision.
 struct GwView {
   int64_t n, m, stride, first;  // stride: of rows over roles, at least m
@@ -265,15 +284,16 @@ struct GwOps {
 };
 
 // One table per instruction set; nullptr where the padded number of roles is not built.
-#define ARTLAS_DECLARE_TABLES(isa)      \
-  namespace isa {                       \
-  const Ops* ops(int64_t padded_roles); \
-  const EncoderOps* encoder_ops();      \
-  const GwOps* gw_ops();                \
-  const AttentionOps* attention_ops();  \
-  const MapOps* map_ops();              \
-  const ColumnOps* column_ops();        \
-  const LinearOps* linear_ops();        \
+#define ARTLAS_DECLARE_TABLES(isa)         \
+  namespace isa {                          \
+  const Ops* ops(int64_t padded_roles);    \
+  const EncoderOps* encoder_ops();         \
+  const GwOps* gw_ops();                   \
+  const AttentionOps* attention_ops();     \
+  const MapOps* map_ops();                 \
+  const ColumnOps* column_ops();           \
+  const LinearOps* linear_ops();           \
+  const ForetellingOps* foretelling_ops(); \
   }
 ARTLAS_DECLARE_TABLES(isa_base)
 ARTLAS_DECLARE_TABLES(isa_avx2)
