@@ -1,4 +1,4 @@
-"""GraphACL's compiled error and its gradients against float64; threads, padding, what is no number."""
+"""GraphACL's error and its gradients against float64; threads, padding, what is no number."""
 
 import numpy as np
 import pytest

@@ -25,7 +25,6 @@ Deviations, and choices where sources are silent:
 from __future__ import annotations
 
 import copy
-import itertools
 from dataclasses import dataclass
 
 import torch
@@ -73,33 +72,26 @@ class GraphACL(Baseline):
         self.predictor = Linear(config.hidden, config.hidden)
 
     def loss(self, batch: Batch) -> Tensor:
-        own, theirs = self._parts(self.encoder, batch), self._parts(self.target, batch)
-        states = [self.encoder.entered(part)[-1] for part in own]
-        chosen = torch.randperm(batch.num_nodes)[: self.config.negatives].sort().values
-        sizes = torch.tensor([len(rows) for rows in states])
-        ends = torch.searchsorted(chosen, sizes.cumsum(0)).tolist()
-        begins = (sizes.cumsum(0) - sizes).tolist()
-        w = unit(
-            torch.cat([
-                rows[chosen[first:last] - begin]
-                for rows, begin, (first, last) in zip(
-                    states, begins, itertools.pairwise([0, *ends]), strict=True
-                )
-            ])
-        )  # fmt: skip
-        total = w.new_zeros(())
-        for part, wanted, rows in zip(own, theirs, states, strict=True):
-            with torch.no_grad():
-                u = unit(self.target.entered(wanted)[-1])
+        parts, wanted = self._parts(self.encoder, batch), self._parts(self.target, batch)
+        states = [self.encoder.entered(part)[-1] for part in parts]
+        chosen = torch.randperm(batch.num_nodes)[: self.config.negatives]
+        w, begin = [], 0
+        for rows in states:
+            own = chosen[(chosen >= begin) & (chosen < begin + len(rows))]
+            w.append(rows[own - begin])
+            begin += len(rows)
+        others = unit(torch.cat(w))
+        total = others.new_zeros(())
+        for part, target, rows in zip(parts, wanted, states, strict=True):
+            u = unit(self.target.entered(target)[-1])
             q, v = unit(self.predictor(rows)), unit(rows)
             place = part.row_ptr, part.col, batch.num_nodes
-            total = total + foretelling_error(q, u, v, w, *place, self.config.temperature)
+            total = total + foretelling_error(q, u, v, others, *place, self.config.temperature)
         return total
 
     def _parts(self, encoder: GCN, batch: Batch) -> list[Batch]:
         """Few graphs at a time, whose features have entered an encoder."""
-        with torch.set_grad_enabled(encoder is self.encoder):
-            return batch.with_x(encoder.enter(batch.features)).parts(self.config.hidden)
+        return batch.with_x(encoder.enter(batch.features)).parts(self.config.hidden)
 
     @torch.no_grad()
     def settle(self) -> None:
