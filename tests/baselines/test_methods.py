@@ -192,7 +192,8 @@ def test_shared_features_teach_what_whole_ones_do(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), [("gcn", {}), ("gat", {}), ("riemanngfm", {"dropout": 0.0})]
+    ("name", "options"),
+    [("gcn", {}), ("gat", {}), ("graphacl", {"negatives": 64}), ("riemanngfm", {"dropout": 0.0})],
 )
 def test_parts_teach_what_a_whole_batch_does(name, options, monkeypatch):
     sources = egos(7)
