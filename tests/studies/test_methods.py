@@ -73,6 +73,16 @@ def test_a_plateau_ends_a_baseline_and_its_row_says_so(small):
     assert "| 2 to 7 of 100, plateau 99 % |" in method_tables.report([*made, *more], "graph")
 
 
+def test_other_epochs_of_a_target_that_stands_aside_are_named(small):
+    made = list(methods.transfer_method(small, "graphmae", "bzr", [1]))
+    aside = [{**r, "target": "COLORS-3"} for r in made]
+    assert "| GraphMAE | 1 of 100 |" in method_tables.report([*made, *aside], "graph")
+    fewer = [{**r, "cost": {**r["cost"], "epochs": 7}} for r in aside]
+    text = method_tables.report([*made, *fewer], "graph")
+    assert "| GraphMAE | 1 of 100; COLORS-3: 7 of 100 |" in text
+    assert "| GraphMAE | 7 of 100 |" in method_tables.report(fewer, "graph")
+
+
 @pytest.fixture
 def networks(monkeypatch, tmp_path):
     """Two sources and a target without features, all made up, in the place of real networks."""

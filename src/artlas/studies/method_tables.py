@@ -171,13 +171,27 @@ def _costs(records: Sequence[Record], targets: Sequence[str]) -> str:
         seconds, memory = max(c["seconds"] for c in costs), max(c["peak_mib"] for c in costs)
         each = np.median([c["embed_ms"] for c in costs])
         lines.append(
-            f"| {entry.title} | {_epochs(costs)} | {gain} | {seconds:.0f} | {memory} | {each:.2f} |"
+            f"| {entry.title} | {_epochs(own)} | {gain} | {seconds:.0f} | {memory} | {each:.2f} |"
         )
     return "\n".join(lines)
 
 
-def _epochs(costs: Sequence[Mapping[str, Any]]) -> str:
-    """The epochs of all folds, of how many, and the rule that may have ended them."""
+def _epochs(records: Sequence[Record]) -> str:
+    """The epochs of all folds, of how many, and the rule that may have ended them.
+
+    Targets that stand aside are named where their folds had other epochs.
+    """
+    by_target: dict[str, list[Mapping[str, Any]]] = {}
+    for r in records:
+        by_target.setdefault(r["target"], []).append(r["cost"])
+    counted = averaged(list(by_target))
+    usual = _count([cost for target in counted for cost in by_target[target]])
+    aside = {target: _count(costs) for target, costs in by_target.items() if target not in counted}
+    others = [f"{target}: {text}" for target, text in aside.items() if text != usual]
+    return "; ".join([usual, *others])
+
+
+def _count(costs: Sequence[Mapping[str, Any]]) -> str:
     counts = {c["epochs"] for c in costs}
     rules = sorted({rule for c in costs if (rule := c.get("plateau")) is not None})
     several = f"{min(counts)} to " if len(counts) > 1 else ""
