@@ -14,7 +14,7 @@ test: $(READY)
 	$(BIN)/python -m pytest
 
 bench: $(READY)
-	$(BIN)/python -m benchmarks.run --out results/bench.json
+	$(BIN)/python -m benchmarks.run --out benchmarks/results/bench.json
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -35,8 +35,8 @@ $(TOOLS): constraints.txt
 	$(BIN)/python -m pip install -q -c constraints.txt scikit-build-core nanobind cmake ninja
 	@touch $@
 
-$(READY): $(TOOLS) pyproject.toml CMakeLists.txt $(KERNELS)
-	$(BIN)/python -m pip install -q -c constraints.txt --no-build-isolation -e ".[dev]"
+$(READY): $(TOOLS) pyproject.toml reproduction/pyproject.toml CMakeLists.txt $(KERNELS)
+	$(BIN)/python -m pip install -q -c constraints.txt --no-build-isolation -e ".[dev]" -e "./reproduction[wl,pot]"
 	@touch $@
 
 clean:

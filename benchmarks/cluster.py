@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 
 import artlas
-from artlas.formats import parquet
+from artlas.io import parquet
 
 TICK = 0.2
 COMMAND = (sys.executable, "-c", "from artlas.cli import main; main()", "embed")

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from artlas import datasets
-from artlas.studies.measuring import random_edges
+from artlas_paper import datasets
+from artlas_paper.process_memory import random_edges
 
 BATCH = 64
 SEED = 0

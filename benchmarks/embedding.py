@@ -26,8 +26,9 @@ import numpy as np
 import torch
 
 import artlas
-from artlas import Graphs, datasets
-from artlas.embed import Input, Run
+from artlas import Graphs
+from artlas.embedding.run import Input, Run
+from artlas_paper import datasets
 from benchmarks import rivals
 from benchmarks.data import SEED
 from benchmarks.report import ROOT, Figure

@@ -76,17 +76,33 @@ def measure(largest: int, representation: str) -> list[Figure]:
         what = "in memory" if stage == "embed" else "file to vector"
         name = f"one graph of 10^4 ... 10^{largest} nodes, {representation}, {what}: log-log slope"
         figures.append(
-            Figure(name, slope, slope, slope, bar=SLOPE_BAR, at_most=True, note=note, raw={
-                "powers": powers, "seconds": times})
-        )  # fmt: skip
+            Figure(
+                name,
+                slope,
+                slope,
+                slope,
+                bar=SLOPE_BAR,
+                at_most=True,
+                note=note,
+                raw={"powers": powers, "seconds": times},
+            )
+        )
     peak = found[largest]["peak"] / 2**30
     seconds = found[largest]["total"]
     name = f"one graph of 10^{largest} nodes, 4 edges a node, 16 features, {representation}"
     peaks = ", ".join(f"10^{p}: {found[p]['peak'] / 2**30:.2f} GiB" for p in powers)
     figures.append(
-        Figure(f"{name}: peak memory", peak, peak, peak, bar=MEMORY_BAR, at_most=True, unit=" GiB",
-               note=peaks)
-    )  # fmt: skip
+        Figure(
+            f"{name}: peak memory",
+            peak,
+            peak,
+            peak,
+            bar=MEMORY_BAR,
+            at_most=True,
+            unit=" GiB",
+            note=peaks,
+        )
+    )
     figures.append(Figure(f"{name}: seconds", seconds, seconds, seconds, unit=" s"))
     return figures
 

@@ -10,8 +10,9 @@ import ot
 from numpy.typing import NDArray
 
 import artlas
-from artlas import gw
-from artlas.transport import degree_measure
+from artlas.graphs.measure import degree_measure
+from artlas.gw import solver
+from artlas.method import refinement
 from benchmarks.data import random_batch, real_batch
 from benchmarks.report import Figure
 
@@ -36,14 +37,14 @@ def measure(count: int, quick: bool) -> Iterable[Figure]:
         yield from _compare(f"{name}, starts inside", graphs, bases[chosen], inside)
 
         def start(graph: artlas.Graphs) -> Array:
-            return gw.amortized(model)(graph)[chosen]
+            return refinement.amortized(model)(graph)[chosen]
 
         # nodes that are alike have tied costs there, and a tie leads either solver elsewhere
         label = f"{name}, from ART's couplings, where ties are broken differently"
         yield from _compare(label, graphs, bases[chosen], start, tied=True)
 
 
-def _inside(relations: Array, rng: np.random.Generator) -> gw.Start:
+def _inside(relations: Array, rng: np.random.Generator) -> solver.Start:
     """A coupling somewhere inside the polytope: no two vertices are alike from there."""
 
     def start(graph: artlas.Graphs) -> Array:
@@ -58,7 +59,7 @@ def _inside(relations: Array, rng: np.random.Generator) -> gw.Start:
 
 
 def _compare(
-    name: str, graphs: artlas.Graphs, relations: Array, start: gw.Start, tied: bool = False
+    name: str, graphs: artlas.Graphs, relations: Array, start: solver.Start, tied: bool = False
 ) -> Iterable[Figure]:
     """Both solvers in turn, some graphs at a time, so that they see the same machine."""
     ours, theirs, apart = 0.0, 0.0, []
@@ -67,7 +68,7 @@ def _compare(
         given = [start(graph) for graph in part]
         left = iter(given)
         began = time.perf_counter()
-        found = gw.solve(part, relations, [(lambda _, left=left: next(left), gw.EXACT)])  # type: ignore[misc]
+        found = solver.solve(part, relations, [(lambda _, left=left: next(left), solver.EXACT)])  # type: ignore[misc]
         ours += time.perf_counter() - began
         for graph, couplings, energies in zip(part, given, found.energies, strict=True):
             A = graph.to_scipy(0).toarray().astype(float)
@@ -84,10 +85,18 @@ def _compare(
         f"{len(gaps)} pairs: {1e3 * theirs / len(gaps):.2f} ms POT, "
         f"{1e3 * ours / len(gaps):.2f} ms ours"
     )
-    yield Figure(f"GW solver, POT / ours, seconds: {name}", ratio, ratio, ratio, bar=RATIO_BAR,
-                 note=note)  # fmt: skip
+    yield Figure(
+        f"GW solver, POT / ours, seconds: {name}", ratio, ratio, ratio, bar=RATIO_BAR, note=note
+    )
     share = float((gaps <= WITHIN).mean())
     note = f"ours - POT: mean {gaps.mean():+.2e}, {gaps.min():+.2e} to {gaps.max():+.2e}"
-    yield Figure(f"GW solver, pairs no higher than POT within 1e-6: {name}", 100 * share,
-                 100 * share, 100 * share, bar=None if tied else 100.0, unit=" %", note=note,
-                 raw={"differences": apart})  # fmt: skip
+    yield Figure(
+        f"GW solver, pairs no higher than POT within 1e-6: {name}",
+        100 * share,
+        100 * share,
+        100 * share,
+        bar=None if tied else 100.0,
+        unit=" %",
+        note=note,
+        raw={"differences": apart},
+    )

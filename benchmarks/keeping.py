@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from artlas import heap
-from artlas.baselines.registry import find
-from artlas.studies.efficiency_worker import sparse_graphs
-from artlas.studies.measuring import reset_peak, status
+from artlas.training import glibc_malloc
+from artlas_paper.methods.registry import find
+from artlas_paper.process_memory import reset_peak, status
+from artlas_paper.studies.efficiency_worker import sparse_graphs
 from benchmarks.report import ROOT, Figure
 from benchmarks.timing import Seconds, ratio
 
@@ -60,7 +60,7 @@ def worker(share: int, rounds: int) -> dict[str, dict[str, Any]]:
         seconds: Seconds = {"mapped": [], "kept": []}
         peaks: Seconds = {"mapped": [], "kept": []}
         for _ in range(rounds):
-            for kind, keeping in (("mapped", nullcontext()), ("kept", heap.kept())):
+            for kind, keeping in (("mapped", nullcontext()), ("kept", glibc_malloc.kept())):
                 before = reset_peak()
                 with keeping:
                     for _ in range(WARM):

@@ -10,8 +10,8 @@ from torch import nn
 from torch_geometric.nn import GATConv, GCNConv
 
 import artlas
-from artlas.baselines.batch import Batch
-from artlas.baselines.layers import GATLayer, GCNLayer
+from artlas_paper.methods.batch import Batch
+from artlas_paper.methods.layers import GATLayer, GCNLayer
 from benchmarks.data import real_batch
 from benchmarks.report import Figure
 from benchmarks.timing import Call, Rounds, interleave, ratio
@@ -39,8 +39,10 @@ def measure(graphs: int, rounds: Rounds) -> Iterable[Figure]:
             )
             yield Figure.of(
                 f"{kind} layer, PyTorch Geometric / ours, seconds: {name}",
-                ratio(seconds, "theirs", "ours"), note=note, raw=seconds,
-            )  # fmt: skip
+                ratio(seconds, "theirs", "ours"),
+                note=note,
+                raw=seconds,
+            )
 
 
 def _step(layer: nn.Module, x: torch.Tensor, structure: torch.Tensor | Batch) -> Call:

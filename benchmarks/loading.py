@@ -18,9 +18,10 @@ import numpy as np
 import torch
 
 import artlas
-from artlas import ART, Graphs, datasets
-from artlas.ppr import choose_centres, ego_graphs
-from artlas.studies.measuring import status
+from artlas import ART, Graphs
+from artlas.nodes.ego import choose_centres, ego_graphs
+from artlas_paper import datasets
+from artlas_paper.process_memory import status
 from benchmarks.data import SEED, data_root
 from benchmarks.report import ROOT, Figure
 from benchmarks.timing import Call, Rounds, interleave, ratio
@@ -35,13 +36,25 @@ def measure_collab(root: Path, peer: bool) -> Iterable[Figure]:
     ours = _alone("collab", root)
     seconds = ours["seconds"]
     yield Figure(
-        "COLLAB from its text: seconds", seconds, seconds, seconds,
-        bar=COLLAB_SECONDS, at_most=True, unit=" s", raw=ours,
-    )  # fmt: skip
+        "COLLAB from its text: seconds",
+        seconds,
+        seconds,
+        seconds,
+        bar=COLLAB_SECONDS,
+        at_most=True,
+        unit=" s",
+        raw=ours,
+    )
     yield Figure(
-        "the same: peak memory of the process", ours["gb"], ours["gb"], ours["gb"],
-        bar=COLLAB_GB, at_most=True, unit=" GB", raw=ours,
-    )  # fmt: skip
+        "the same: peak memory of the process",
+        ours["gb"],
+        ours["gb"],
+        ours["gb"],
+        bar=COLLAB_GB,
+        at_most=True,
+        unit=" GB",
+        raw=ours,
+    )
     if peer:
         theirs = _alone("collab-pyg", root)
         value = theirs["seconds"] / seconds
@@ -111,8 +124,9 @@ def measure_reddit() -> Iterable[Figure]:
     with tempfile.TemporaryDirectory(prefix="artlas-reddit-") as folder:
         subprocess.run(
             [sys.executable, "-m", "benchmarks.stand_in", Path(folder) / "Reddit" / "raw"],
-            cwd=ROOT, check=True,
-        )  # fmt: skip
+            cwd=ROOT,
+            check=True,
+        )
         ours = _alone("reddit", Path(folder), quiet=False)
     note = (
         f"packed in {ours['pack']:.0f} s, loaded in {ours['load']:.0f} s, "
@@ -148,7 +162,7 @@ def _alone(task: str, root: Path, quiet: bool = True) -> dict[str, Any]:
 
 
 def _collab(root: Path) -> dict[str, float]:
-    from artlas.formats import tu
+    from artlas.io import tu
 
     begin = time.perf_counter()
     graphs = tu.read(root / "TUDataset" / "COLLAB" / "raw").graphs

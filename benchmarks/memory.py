@@ -7,7 +7,7 @@ import subprocess
 import sys
 from functools import partial
 
-from artlas.studies.measuring import reset_peak, status
+from artlas_paper.process_memory import reset_peak, status
 from benchmarks.report import ROOT, Figure
 
 MEMORY_BAR = 12.0

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from artlas import datasets, heap
-from artlas.baselines.registry import METHODS
-from artlas.studies.folds import CENTRES, sources_of
+from artlas.training import glibc_malloc
+from artlas_paper import datasets
+from artlas_paper.methods.registry import METHODS
+from artlas_paper.transfer.folds import CENTRES, sources_of
 from benchmarks.data import SEED
 from benchmarks.report import Figure
 from benchmarks.timing import Spread, seconds
@@ -35,12 +36,14 @@ def measure(root: Path, steps: int) -> Iterable[Figure]:
             for name in sources
         }
         step = entry.make("node", chosen).stepper(chosen, training)
-        with heap.kept():
+        with glibc_malloc.kept():
             seconds(step)
             took = [seconds(step) for _ in range(steps)]
         hours = [each / (count * len(sources)) * passed * training.epochs / 3600 for each in took]
         yield Figure.of(
             f"{entry.title}, pretraining of all node folds, {training.epochs} epochs",
-            Spread.of(hours), unit=" h", note=f"{torch.get_num_threads()} threads",
+            Spread.of(hours),
+            unit=" h",
+            note=f"{torch.get_num_threads()} threads",
             raw={"step": took, "graphs": count * len(sources)},
-        )  # fmt: skip
+        )

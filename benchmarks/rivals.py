@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from artlas import Graphs
-from artlas.transport import normalised_degree
+from artlas.graphs.measure import normalised_degree
 from benchmarks.data import SEED
 from benchmarks.timing import Call
 

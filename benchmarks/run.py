@@ -208,7 +208,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--out",
         type=Path,
-        help="JSON file (default: results/bench.json; build/bench.json for a partial run)",
+        help="JSON file (default: benchmarks/results/bench.json; build/bench.json for a partial run)",
     )
     return parser.parse_args()
 
@@ -224,7 +224,7 @@ def main() -> int:
         )
     plan = replace(QUICK if arguments.quick else FULL, seed=arguments.seed)
     partial = arguments.quick or arguments.only
-    out = arguments.out or ROOT / ("build" if partial else "results") / "bench.json"
+    out = arguments.out or ROOT / ("build" if partial else "benchmarks/results") / "bench.json"
     settings = {**asdict(plan), "only": arguments.only, "plain_malloc": arguments.plain_malloc}
     report = Report(Console(), out, settings)
     report.warn_if_busy()

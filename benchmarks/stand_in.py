@@ -11,9 +11,13 @@ NODES, ENTRIES, CLASSES, WIDTH = 232_965, 114_615_892, 41, 602
 
 
 def write_reddit(
-    folder: Path, nodes: int = NODES, entries: int = ENTRIES, classes: int = CLASSES,
-    width: int = WIDTH, seed: int = 0,
-) -> None:  # fmt: skip
+    folder: Path,
+    nodes: int = NODES,
+    entries: int = ENTRIES,
+    classes: int = CLASSES,
+    width: int = WIDTH,
+    seed: int = 0,
+) -> None:
     """Write reddit_data.npz and reddit_graph.npz with exactly these counts."""
     rng = np.random.default_rng(seed)
     folder.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import artlas
-from artlas.encoder import GINLayer
+from artlas.method.encoder import GINLayer
 from benchmarks import reference
 from benchmarks.data import Batch
 from benchmarks.reference import GinLayer, PaddedBatch, Settings, Weights

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import artlas
-from artlas.transport import degree_measure
+from artlas.graphs.measure import degree_measure
 
 
 def from_dense(matrices: list[np.ndarray], **more: object) -> artlas.Graphs:

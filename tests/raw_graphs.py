@@ -10,7 +10,8 @@ import torch
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from artlas.graphs import GraphCleaningWarning, Graphs
+from artlas.errors import GraphCleaningWarning
+from artlas.graphs.collection import Graphs
 
 unhurried = settings(deadline=None)
 PATH = [[0, 1, 1, 2], [1, 0, 2, 1]]  # 0 - 1 - 2, both directions

@@ -18,7 +18,7 @@ from artlas import certify as certifying
 from artlas import kernels
 from artlas.certify import HOLDS, OPEN, VIOLATED, Interval, certify
 from artlas.cli import app
-from artlas.energy import coverage
+from artlas.method.energy import coverage
 
 pytestmark = pytest.mark.skipif(not kernels.available(), reason="the solver is compiled code")
 TINY = artlas.ArtConfig(bases=3, roles=3, hidden=8)

@@ -8,9 +8,11 @@ from cases import from_dense, random_dense
 from typer.testing import CliRunner
 
 import artlas
-from artlas import checkpoint, embed, search, vectors
+from artlas import search
 from artlas.cli import app
-from artlas.formats.files import ReadError
+from artlas.embedding import run, table
+from artlas.errors import ReadError
+from artlas.method import checkpoint
 
 SMALL = artlas.ArtConfig(bases=5, roles=6, hidden=16)
 
@@ -31,8 +33,8 @@ def graphs():
 def tables(tmp_path, model, graphs):
     """Two tables of 40 and 20 graphs, the second with labels."""
     first, second = graphs[:40], graphs[40:].with_labels(np.arange(20) % 3)
-    vectors.write(tmp_path / "a.npz", [embed.describe(model, first, "plus", "a")])
-    vectors.write(tmp_path / "b.parquet", [embed.describe(model, second, "coordinates", "b")])
+    table.write(tmp_path / "a.npz", [run.describe(model, first, "plus", "a")])
+    table.write(tmp_path / "b.parquet", [run.describe(model, second, "coordinates", "b")])
     return [tmp_path / "a.npz", tmp_path / "b.parquet"]
 
 
@@ -81,7 +83,7 @@ def test_an_index_is_replaced_and_other_folders_are_not(tmp_path, tables):
 
 def test_models_are_not_mixed(tmp_path, model, graphs, tables):
     other = artlas.ART(artlas.ArtConfig(bases=5, roles=6, hidden=16, seed=1)).eval()
-    vectors.write(tmp_path / "c.npz", [embed.describe(other, graphs[:3], "plus", "c")])
+    table.write(tmp_path / "c.npz", [run.describe(other, graphs[:3], "plus", "c")])
     with pytest.raises(ReadError, match=r"c\.npz.*another model"):
         search.build([*tables, tmp_path / "c.npz"], tmp_path / "index")
     index = search.build(tables, tmp_path / "index")

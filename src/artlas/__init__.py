@@ -4,25 +4,25 @@ from typing import TYPE_CHECKING, Any
 
 from artlas import datasets as datasets
 from artlas import kernels as kernels
-from artlas.checkpoint import load as load
-from artlas.config import ArtConfig as ArtConfig
-from artlas.energy import coverage as coverage
-from artlas.formats.api import read as read
-from artlas.graphs import GraphCleaningWarning as GraphCleaningWarning
-from artlas.graphs import GraphError as GraphError
-from artlas.graphs import Graphs as Graphs
-from artlas.model import ART as ART
-from artlas.model import Alignment as Alignment
-from artlas.ppr import EgoGraphs as EgoGraphs
-from artlas.ppr import PprConfig as PprConfig
-from artlas.ppr import ego_graphs as ego_graphs
-from artlas.pretrain import pretrain as pretrain
-from artlas.trainer import PretrainConfig as PretrainConfig
+from artlas.errors import GraphCleaningWarning as GraphCleaningWarning
+from artlas.errors import GraphError as GraphError
+from artlas.graphs.collection import Graphs as Graphs
+from artlas.io.reading import read as read
+from artlas.method.checkpoint import load as load
+from artlas.method.config import ArtConfig as ArtConfig
+from artlas.method.energy import coverage as coverage
+from artlas.method.model import ART as ART
+from artlas.method.model import Alignment as Alignment
+from artlas.nodes.ego import EgoGraphs as EgoGraphs
+from artlas.nodes.ego import PprConfig as PprConfig
+from artlas.nodes.ego import ego_graphs as ego_graphs
+from artlas.training.coverage import pretrain as pretrain
+from artlas.training.loop import PretrainConfig as PretrainConfig
 
 if TYPE_CHECKING:
-    from artlas.estimators import ArtEmbedder as ArtEmbedder
-    from artlas.estimators import FewShotLinear as FewShotLinear
-    from artlas.estimators import PrototypeClassifier as PrototypeClassifier
+    from artlas.learning.estimators import ArtEmbedder as ArtEmbedder
+    from artlas.learning.estimators import FewShotLinear as FewShotLinear
+    from artlas.learning.estimators import PrototypeClassifier as PrototypeClassifier
 
 __version__ = "0.1.0"
 _ESTIMATORS = ("ArtEmbedder", "FewShotLinear", "PrototypeClassifier")
@@ -30,7 +30,7 @@ _ESTIMATORS = ("ArtEmbedder", "FewShotLinear", "PrototypeClassifier")
 
 def __getattr__(name: str) -> Any:
     if name in _ESTIMATORS:  # scikit-learn takes a second to import
-        from artlas import estimators
+        from artlas.learning import estimators
 
         return getattr(estimators, name)
     raise AttributeError(f"module 'artlas' has no attribute {name!r}")

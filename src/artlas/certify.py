@@ -2,7 +2,7 @@ r"""Certificates: what the paper's theory says of given graphs, checked with bou
 
 The least energies :math:`e_k^*(G) = d^2(G, \beta_k)` are not known. Any coupling bounds them from
 above, so do those of the solver (:mod:`artlas.gw`), which are local optima; from below they are
-bounded by :mod:`artlas.bounds`. Hence every figure is an interval that has the true value in it:
+bounded by :mod:`artlas.gw.bounds`. Hence every figure is an interval that has the true value in it:
 
 - :math:`e^*, d(G, G')`, the nearest-base energy :math:`m^*` and the covering radius grow with the
   energies, so the solver's value is their **upper** end;
@@ -28,14 +28,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas import gw
-from artlas.bounds import discrepancy_bounds, energy_bounds
-from artlas.checkpoint import weights_hash
-from artlas.energy import coverage
-from artlas.entrance import GraphError
-from artlas.graphs import Graphs, as_graphs
-from artlas.model import ART
-from artlas.transport import degree_measure
+from artlas.errors import GraphError
+from artlas.graphs.collection import Graphs
+from artlas.graphs.measure import degree_measure
+from artlas.gw import solver
+from artlas.gw.bounds import discrepancy_bounds, energy_bounds
+from artlas.io.reading import as_graphs
+from artlas.method import refinement
+from artlas.method.checkpoint import weights_hash
+from artlas.method.energy import coverage
+from artlas.method.model import ART
 
 Array = NDArray[np.float64]
 Report = Callable[[int, int], None]  # steps done, and of how many
@@ -112,17 +114,24 @@ class Certificate:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; an interval is [low, high]."""
         per_graph: dict[str, Array | Interval] = {
-            "residual": self.residuals, "eta": self.eta, "delta": self.excess,
-            "nearest": self.nearest, "coverage": self.coverage, "ceiling": self.ceiling,
-            "energies": self.energies, "least_energies": self.least,
-        }  # fmt: skip
+            "residual": self.residuals,
+            "eta": self.eta,
+            "delta": self.excess,
+            "nearest": self.nearest,
+            "coverage": self.coverage,
+            "ceiling": self.ceiling,
+            "energies": self.energies,
+            "least_energies": self.least,
+        }
         graphs = [
             {
-                "name": name, "nodes": int(self.sizes[g, 0]), "edges": int(self.sizes[g, 1]),
+                "name": name,
+                "nodes": int(self.sizes[g, 0]),
+                "edges": int(self.sizes[g, 1]),
                 **{key: _plain(value, g) for key, value in per_graph.items()},
             }
             for g, name in enumerate(self.names)
-        ]  # fmt: skip
+        ]
         pairs = [
             {"graphs": pair, "d": _plain(self.distances, p), "apart": float(self.apart[p])}
             for p, pair in enumerate(self.pairs.tolist())
@@ -132,11 +141,16 @@ class Certificate:
             for statement in self.statements
         ]
         return {
-            "verdict": self.verdict, "statements": statements,
-            "radius": [float(end) for end in self.radius], "tolerance": TOLERANCE,
-            "weights": self.weights, "seed": self.seed, "graphs_given": self.given,
-            "graphs": graphs, "pairs": pairs,
-        }  # fmt: skip
+            "verdict": self.verdict,
+            "statements": statements,
+            "radius": [float(end) for end in self.radius],
+            "tolerance": TOLERANCE,
+            "weights": self.weights,
+            "seed": self.seed,
+            "graphs_given": self.given,
+            "graphs": graphs,
+            "pairs": pairs,
+        }
 
 
 def _plain(value: Array | Interval, at: int) -> Any:
@@ -146,9 +160,14 @@ def _plain(value: Array | Interval, at: int) -> Any:
 
 
 def certify(
-    model: ART, graphs: Any, names: Sequence[str] | None = None, most: int = 64, pairs: int = 100,
-    seed: int = 0, report: Report | None = None,
-) -> Certificate:  # fmt: skip
+    model: ART,
+    graphs: Any,
+    names: Sequence[str] | None = None,
+    most: int = 64,
+    pairs: int = 100,
+    seed: int = 0,
+    report: Report | None = None,
+) -> Certificate:
     """Certify a model on graphs: at most so many of them, and of their pairs, drawn by the seed."""
     graphs = as_graphs(graphs)
     rng = np.random.default_rng(seed)
@@ -169,12 +188,12 @@ def certify(
     own, residuals = _from_couplings(model, graphs)
     upper = np.empty_like(energies)
     for g, graph in enumerate(graphs):
-        upper[g] = gw.reference(model, graph).energies[0]
+        upper[g] = refinement.reference(model, graph).energies[0]
         if report is not None:
             report(g + 1, steps)
     solved = np.empty(len(drawn))
     for p, pair in enumerate(drawn):
-        solved[p] = gw.discrepancies(graphs[pair], [(0, 1)], epsilon)[0]
+        solved[p] = solver.discrepancies(graphs[pair], [(0, 1)], epsilon)[0]
         if report is not None:
             report(len(graphs) + p + 1, steps)
     least = Interval(energy_bounds(graphs, relations, epsilon), upper.clip(0))
@@ -272,9 +291,7 @@ def _statements(made: Certificate, own: Array, relaxed: float) -> list[Statement
     errors = Interval(eta.low[i] + eta.low[j], eta.high[i] + eta.high[j])
     d = made.distances
     # ends of d - 2 radius - errors: what is subtracted counts with its other end
-    below = Interval(
-        d.low - 2 * radius.high - errors.high, d.high - 2 * radius.low - errors.low
-    )  # fmt: skip
+    below = Interval(d.low - 2 * radius.high - errors.high, d.high - 2 * radius.low - errors.low)
     above = Interval(d.low + errors.low, d.high + errors.high)
     # radius^2 is never below a graph's own m*, so that the ceiling of the theorem bounds it too
     consistent = Interval(
@@ -284,23 +301,43 @@ def _statements(made: Certificate, own: Array, relaxed: float) -> list[Statement
     both = [f"{made.names[a]} and {made.names[b]}" for a, b in made.pairs]
     zero, mistake = _exactly(0.0), _exactly(np.abs(made.energies - own).max(1))
     return [
-        _judge("couplings are feasible", "marginal residual = 0",
-               _exactly(made.residuals), zero, made.names),
-        _judge("energies are those of the couplings", "e = E(A, B; T)",
-               mistake, zero, made.names),
-        _judge("the bounds agree, energies", "lower bound <= solver",
-               _exactly(made.least.low), _exactly(made.least.high), made.names),
-        _judge("the bounds agree, pairs", "lower bound <= solver",
-               _exactly(d.low**2), _exactly(d.high**2), both),
+        _judge(
+            "couplings are feasible",
+            "marginal residual = 0",
+            _exactly(made.residuals),
+            zero,
+            made.names,
+        ),
+        _judge("energies are those of the couplings", "e = E(A, B; T)", mistake, zero, made.names),
+        _judge(
+            "the bounds agree, energies",
+            "lower bound <= solver",
+            _exactly(made.least.low),
+            _exactly(made.least.high),
+            made.names,
+        ),
+        _judge(
+            "the bounds agree, pairs",
+            "lower bound <= solver",
+            _exactly(d.low**2),
+            _exactly(d.high**2),
+            both,
+        ),
         _judge("no coupling beats the least energy", "e* <= e", made.least, energies, made.names),
         _judge("coverage from below", "m* <= l", made.nearest, soft, made.names),
-        _judge("coverage from above", "l <= m* + Delta + tau log K",
-               soft, made.ceiling, made.names),
-        _judge("coverage is consistent", "l <= radius^2 + Delta + tau log K",
-               soft, consistent, made.names),
+        _judge(
+            "coverage from above", "l <= m* + Delta + tau log K", soft, made.ceiling, made.names
+        ),
+        _judge(
+            "coverage is consistent",
+            "l <= radius^2 + Delta + tau log K",
+            soft,
+            consistent,
+            made.names,
+        ),
         _judge("fidelity from below", "d - 2 radius - eta - eta' <= |q - q'|", below, apart, both),
         _judge("fidelity from above", "|q - q'| <= d + eta + eta'", apart, above, both),
-    ]  # fmt: skip
+    ]
 
 
 def _judge(
@@ -314,6 +351,10 @@ def _judge(
     violated = ~(at_best >= -TOLERANCE).all(1)  # NaN is a violation
     holds = (sure >= -TOLERANCE).all(1) & ~violated
     return Statement(
-        name, formula, int(holds.sum()), int((~holds & ~violated).sum()),
-        tuple(of[n] for n in np.flatnonzero(violated).tolist()), float(sure.min()),
-    )  # fmt: skip
+        name,
+        formula,
+        int(holds.sum()),
+        int((~holds & ~violated).sum()),
+        tuple(of[n] for n in np.flatnonzero(violated).tolist()),
+        float(sure.min()),
+    )

@@ -12,9 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas import checkpoint, vectors
-from artlas.formats.files import atomic, read_npz, refuse
-from artlas.model import ART
+from artlas.embedding import table
+from artlas.errors import refuse
+from artlas.files import stored
+from artlas.files.atomic import atomic
+from artlas.files.untrusted import read_npz
+from artlas.method import checkpoint
+from artlas.method.model import ART
 
 EXACT = 20_000  # rows up to which every one is compared
 ROWS, FACTS, INDEX = "rows.npz", "facts.json", "index.usearch"
@@ -65,13 +69,13 @@ class Index:
 
     def _hit(self, row: int, distance: float) -> Hit:
         label = int(self.rows["label"][row])
-        known = None if label == vectors.UNLABELLED else label
+        known = None if label == table.UNLABELLED else label
         return Hit(str(self.rows["source"][row]), int(self.rows["index"][row]), known, distance)
 
 
 def build(tables: Sequence[Path], folder: Path) -> Index:
     """Make an index of tables of vectors, all by one model, and write it into a folder."""
-    parts = [vectors.read(path) for path in tables]
+    parts = [table.read(path) for path in tables]
     for path, part in zip(tables, parts, strict=True):
         if part.facts["weights"] != parts[0].facts["weights"]:
             fix = "embed both with the same model"
@@ -101,7 +105,7 @@ def _write(made: Index, folder: Path) -> None:
     part.mkdir(parents=True)
     with atomic(part / ROWS) as out:
         np.savez(out, **made.rows)  # type: ignore[arg-type]
-    checkpoint.write_json(part / FACTS, made.facts)
+    stored.write_json(part / FACTS, made.facts)
     if made.approximate is not None:
         made.approximate.save(str(part / INDEX))
     if folder.exists():
@@ -119,7 +123,7 @@ def load(folder: Path) -> Index:
         refuse(folder, "there is no index here", f"no {FACTS}", "make one with artlas search build")
     rows = read_npz(folder / ROWS)
     try:
-        facts = checkpoint.read_json(folder / FACTS)
+        facts = stored.read_json(folder / FACTS)
     except json.JSONDecodeError as error:
         refuse(folder / FACTS, "this is not JSON", str(error), "build the index anew")
     approximate = None

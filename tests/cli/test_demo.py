@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 import artlas
 from artlas.cli import app
-from artlas.fewshot import draw_episodes, hash_episodes
-from artlas.fewshot.controls import CONTROLS
+from artlas.evaluation import draw_episodes, hash_episodes
+from artlas.evaluation.controls import CONTROLS
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

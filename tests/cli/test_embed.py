@@ -16,8 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 import artlas
-from artlas import vectors
 from artlas.cli import app
+from artlas.embedding import table
 
 RUNNER = CliRunner()
 
@@ -39,7 +39,7 @@ def test_a_file_and_standard_input_give_the_same(tmp_path, triangle):
     assert f"1 graphs in {one}" in done.output
     done = run("embed", "-", "--out", two, "--quiet", input=triangle.read_text())
     assert (done.exit_code, done.output) == (0, "")
-    a, b = vectors.read(one), vectors.read(two)
+    a, b = table.read(one), table.read(two)
     assert (a.z == b.z).all()
     assert b.source.tolist() == ["-"]
     assert a.z.shape == (1, 4 * 32)
@@ -56,7 +56,7 @@ def test_a_folder_is_all_its_files(tmp_path, triangle):
     assert done.exit_code == 1
     assert "left out" in done.output
     assert "broken.graphml" in done.output
-    assert vectors.read(out).source.tolist() == ["many/a.csv", "many/b.csv"]
+    assert table.read(out).source.tolist() == ["many/a.csv", "many/b.csv"]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_an_input_that_cannot_be_read_is_left_out(tmp_path, triangle, name, cont
     assert done.exit_code == 1
     assert f"left out: {bad}" in done.output
     assert told in done.output
-    assert vectors.read(out).source.tolist() == [str(triangle), str(other)]
+    assert table.read(out).source.tolist() == [str(triangle), str(other)]
     assert [path for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
@@ -109,7 +109,7 @@ def forty(tmp_path):
 SLOW = """
     import sys, threading, time
     from pathlib import Path
-    from artlas import embed
+    from artlas.embedding import run as embed
     from artlas.cli import main
 
     mark, real, made, lock = sys.argv.pop(1), embed.describe, [], threading.Lock()
@@ -138,9 +138,11 @@ def test_ctrl_c_keeps_what_is_done(tmp_path, forty):
     words = ["embed", forty, "--budget", "1", "--out"]
     subprocess.run(command(SLOW, "", *words, whole), check=True, timeout=100)
     broken = subprocess.Popen(
-        command(SLOW, mark, *words, out), stderr=subprocess.PIPE, text=True,
+        command(SLOW, mark, *words, out),
+        stderr=subprocess.PIPE,
+        text=True,
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # as in a terminal
-    )  # fmt: skip
+    )
     for _ in range(6000):
         if mark.exists() or broken.poll() is not None:
             break
@@ -190,12 +192,12 @@ def test_standard_input_that_was_broken_off_goes_on(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("artlas.embed.describe", stop)
+        patch.setattr("artlas.embedding.run.describe", stop)
         assert run("embed", "-", "--out", out, input=text).exit_code == 130
     assert run("embed", "-", "--out", out, input=text + "3,4\n").exit_code == 1  # another input
     assert not out.exists()
     assert run("embed", "-", "--out", out, input=text).exit_code == 0
-    assert len(vectors.read(out)) == 1
+    assert len(table.read(out)) == 1
 
 
 def test_time_left_is_told(tmp_path, triangle, monkeypatch):
@@ -226,9 +228,11 @@ def test_time_left_is_told(tmp_path, triangle, monkeypatch):
     files = [tmp_path / f"{name}.csv" for name in "abc"]
     assert run("embed", triangle, *files, "--out", tmp_path / "z.npz").exit_code == 0
     assert told == [
-        (0.25, "0:00:24 left", 1), (0.5, "0:00:08 left", 2), (0.75, "0:00:03 left", 3),
+        (0.25, "0:00:24 left", 1),
+        (0.5, "0:00:08 left", 2),
+        (0.75, "0:00:03 left", 3),
         (1.0, "0:00:00 left", 4),
-    ]  # fmt: skip
+    ]
 
 
 def test_errors_say_what_to_do(tmp_path, triangle):
@@ -246,6 +250,6 @@ def test_info(tmp_path):
     assert "52,034 weights" in done.output
     assert "Cora: 1895 graphs" in done.output
     assert "limits: " in done.output
-    artlas.checkpoint.save(artlas.ART(artlas.ArtConfig(bases=2)), tmp_path / "own")
+    artlas.method.checkpoint.save(artlas.ART(artlas.ArtConfig(bases=2)), tmp_path / "own")
     assert "bases: 2" in run("info", tmp_path / "own").output
     assert run("info", tmp_path).exit_code == 1

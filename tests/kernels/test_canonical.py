@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from artlas import kernels
-from artlas.entrance import _sparse_rows
-from artlas.formats import tu
-from artlas.formats.numbers import parse_numbers
+from artlas.graphs.canonical import _sparse_rows
+from artlas.io import tu
+from artlas.io.number_tables import parse_numbers
 
 pytestmark = pytest.mark.skipif(not kernels.available(), reason="no compiled kernels")
 

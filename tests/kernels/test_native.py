@@ -7,8 +7,8 @@ import torch
 from cases import awkward, from_dense, oracle_graphs, problem, random_dense, star
 
 from artlas import kernels
+from artlas.graphs.measure import structure_of
 from artlas.kernels import torch_twin
-from artlas.transport import structure_of
 
 native = pytest.importorskip("artlas.kernels.native", reason="no compiled kernels in this install")
 _art = native._art

@@ -8,10 +8,10 @@ import pytest
 import torch
 from cases import awkward, from_dense, oracle_graphs, problem, random_dense, star
 
+from artlas.graphs.measure import structure_of
 from artlas.kernels import structure as structure_module
 from artlas.kernels import torch_sinkhorn, torch_twin
 from artlas.kernels.structure import Structure
-from artlas.transport import structure_of
 
 WIDE = torch.float64
 

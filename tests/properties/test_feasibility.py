@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from artlas import ArtConfig, kernels
-from artlas.transport import structure_of
+from artlas.graphs.measure import structure_of
 
 
 def marginal_error(T, mu):

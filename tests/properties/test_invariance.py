@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from artlas import ART, ArtConfig, Graphs, PprConfig, ego_graphs, kernels
-from artlas.represent import REPRESENTATIONS
+from artlas.method.representations import REPRESENTATIONS
 
 MODEL = sharpened(factor=20.0)
 

@@ -35,10 +35,9 @@ from cases import from_dense, oracle_graphs, sharpened
 from exact_gw import discrepancy, least_energy_bound, minimal_energy
 
 import artlas
-from artlas import ArtConfig
-from artlas.config import UNIFORM
-from artlas.datasets import builtin
-from artlas.energy import coverage, decompose_energy, relational_energy
+from artlas import ArtConfig, datasets
+from artlas.method.config import UNIFORM
+from artlas.method.energy import coverage, decompose_energy, relational_energy
 
 ROUNDING = 1e-7  # of a discrepancy: the root of an energy that is right to 1e-14
 SLACK: dict[str, float] = {}
@@ -167,10 +166,17 @@ def test_finite_atlas_coordinate_fidelity(seed, hold):
 # What ART adds, on every graph of at most three nodes and some of four
 
 TINY = [
-    nx.empty_graph(1), nx.empty_graph(2), nx.path_graph(2), nx.empty_graph(3),
-    nx.disjoint_union(nx.path_graph(2), nx.empty_graph(1)), nx.path_graph(3), nx.cycle_graph(3),
-    nx.path_graph(4), nx.lollipop_graph(3, 1), nx.complete_graph(4),
-]  # fmt: skip
+    nx.empty_graph(1),
+    nx.empty_graph(2),
+    nx.path_graph(2),
+    nx.empty_graph(3),
+    nx.disjoint_union(nx.path_graph(2), nx.empty_graph(1)),
+    nx.path_graph(3),
+    nx.cycle_graph(3),
+    nx.path_graph(4),
+    nx.lollipop_graph(3, 1),
+    nx.complete_graph(4),
+]
 
 
 def tiny_model(seed, factor, epsilon):
@@ -193,9 +199,10 @@ def exact_alignments():
     found = []
     # 0.5: an epsilon beside which an isolated node still counts
     for model, graphs in (
-        (tiny_model(0, 1.0, 0.5), TINY), (tiny_model(1, 30.0, 0.5), TINY),
+        (tiny_model(0, 1.0, 0.5), TINY),
+        (tiny_model(1, 30.0, 0.5), TINY),
         (covering_model(), TINY[4:7]),
-    ):  # fmt: skip
+    ):
         packed = artlas.Graphs.from_networkx(graphs)
         measured = oracle_graphs(packed, model.config.measure_epsilon)
         structures = [(A.numpy(), mu.numpy()) for A, mu in measured]
@@ -250,7 +257,7 @@ def test_amortized_coverage_consistency_and_population_risk(exact_alignments, ho
 def real():
     """The shipped model in double precision, real networks, (A, mu), energies and couplings."""
     model = artlas.load("graph").double()
-    graphs = builtin.real_networks().graphs
+    graphs = datasets.real_networks().graphs
     rng = np.random.default_rng(0)
     graphs = graphs.with_features(rng.normal(size=(graphs.num_nodes, 3)))
     alignment = model.align(graphs)

@@ -7,15 +7,12 @@ from typing import Annotated
 import typer
 
 import artlas
-from artlas.cli import data, search
+from artlas.cli import search
 from artlas.cli.certify import certify
 from artlas.cli.demo import demo
 from artlas.cli.embed import embed, info
 from artlas.cli.explain import explain
 from artlas.cli.pretrain import pretrain
-from artlas.cli.report import report
-from artlas.cli.study import app as study_app
-from artlas.cli.transfer import app as transfer_app
 
 app = typer.Typer(
     name="artlas",
@@ -29,12 +26,8 @@ app.command()(embed)
 app.command()(info)
 app.command()(explain)
 app.command()(certify)
-app.command()(report)
 app.command()(pretrain)
-app.add_typer(transfer_app, name="transfer")
-app.add_typer(study_app, name="study")
 app.add_typer(search.app, name="search")
-app.add_typer(data.app, name="data")
 
 
 def _print_version(asked: bool) -> None:

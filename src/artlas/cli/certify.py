@@ -15,12 +15,12 @@ from rich.progress import Progress
 from rich.table import Table
 
 from artlas import certify as certifying
-from artlas import checkpoint
 from artlas.cli.embed import Inputs, Model, entries
-from artlas.entrance import GraphError
-from artlas.formats.api import read
-from artlas.formats.files import atomic
-from artlas.graphs import Graphs
+from artlas.errors import GraphError
+from artlas.files.atomic import atomic
+from artlas.graphs.collection import Graphs
+from artlas.io.reading import read
+from artlas.method import checkpoint
 
 NOTE = (
     "Figures are intervals that have the true value in them. The solver finds local optima, so its "
@@ -92,8 +92,9 @@ def _print(made: certifying.Certificate, quiet: bool) -> None:
         low, high = made.radius
         console.print(
             f"Covering radius of the atlas over these {len(made.names)} graphs: "
-            f"[{low:.4f}, {high:.4f}].", markup=False,
-        )  # fmt: skip
+            f"[{low:.4f}, {high:.4f}].",
+            markup=False,
+        )
         console.print(
             f"{len(made.names)} of {made.given} graphs, {len(made.pairs)} pairs, seed {made.seed}; "
             f"up to {certifying.TOLERANCE:g}, single precision.\n{NOTE}"
@@ -102,8 +103,11 @@ def _print(made: certifying.Certificate, quiet: bool) -> None:
         if statement.violated:
             console.print(
                 f"{statement.name}, {statement.formula}: violated for "
-                f"{', '.join(statement.violated)}", style="red", markup=False, soft_wrap=True,
-            )  # fmt: skip
+                f"{', '.join(statement.violated)}",
+                style="red",
+                markup=False,
+                soft_wrap=True,
+            )
     console.print(_verdict(made), markup=False, soft_wrap=True)
 
 
@@ -127,10 +131,16 @@ def _graphs(made: certifying.Certificate) -> Table:
     for g, name in enumerate(made.names):
         nodes, edges = made.sizes[g].tolist()
         table.add_row(
-            escape(name), f"{nodes:,}", f"{edges:,}", _shown(made.eta, g), _shown(made.excess, g),
-            f"{made.residuals[g]:.0e}", _shown(made.nearest, g), f"{made.coverage[g]:.4f}",
+            escape(name),
+            f"{nodes:,}",
+            f"{edges:,}",
+            _shown(made.eta, g),
+            _shown(made.excess, g),
+            f"{made.residuals[g]:.0e}",
+            _shown(made.nearest, g),
+            f"{made.coverage[g]:.4f}",
             _shown(made.ceiling, g),
-        )  # fmt: skip
+        )
     return table
 
 

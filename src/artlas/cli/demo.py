@@ -20,10 +20,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 import artlas
-from artlas import ART, ArtConfig, Graphs, fewshot, kernels, plots
-from artlas.datasets import Dataset, digits_as_graphs, real_networks, synthetic_families
-from artlas.datasets.builtin import relative_degree
-from artlas.fewshot.controls import CONTROLS
+from artlas import ART, ArtConfig, Graphs, evaluation, figures, kernels
+from artlas.datasets import (
+    Dataset,
+    digits_as_graphs,
+    real_networks,
+    relative_degree,
+    synthetic_families,
+)
+from artlas.evaluation.controls import CONTROLS
 
 BATCH, RATE, CLIP = 64, 1e-3, 5.0
 TRAINED, UNTRAINED = "ART z, trained", "ART z, untrained"
@@ -61,7 +66,7 @@ def demo(
     }
     _print_alignment(console, aligned)
 
-    episodes = {name: fewshot.draw_episodes(data.labels) for name, data in tested.items()}
+    episodes = {name: evaluation.draw_episodes(data.labels) for name, data in tested.items()}
     accuracy = {
         name: _accuracies(model, untrained, shipped, data, episodes[name])
         for name, data in tested.items()
@@ -75,8 +80,14 @@ def demo(
 
     report = {
         "settings": {
-            "steps": steps, "seed": seed, "quick": quick, "optimiser": "Adam", "rate": RATE,
-            "batch": BATCH, "clip": CLIP, "model": asdict(config),
+            "steps": steps,
+            "seed": seed,
+            "quick": quick,
+            "optimiser": "Adam",
+            "rate": RATE,
+            "batch": BATCH,
+            "clip": CLIP,
+            "model": asdict(config),
         },
         "versions": _versions() | {"kernels": kind, "threads": 1},
         "training": {"steps": len(losses), "interrupted": len(losses) < steps, "losses": losses},
@@ -86,8 +97,13 @@ def demo(
         },
         "alignment": aligned,
         "episodes": {
-            name: {"count": len(drawn), "seeds": [42 + r for r in range(len(drawn))], "shots": 5,
-                   "queries": 50, "sha256": fewshot.hash_episodes(drawn)}
+            name: {
+                "count": len(drawn),
+                "seeds": [42 + r for r in range(len(drawn))],
+                "shots": 5,
+                "queries": 50,
+                "sha256": evaluation.hash_episodes(drawn),
+            }
             for name, drawn in episodes.items()
         },
         "accuracy": {
@@ -95,7 +111,7 @@ def demo(
             for name, rows in accuracy.items()
         },
         "networks": portraits,
-    }  # fmt: skip
+    }
     written.append(_write_json(report, folder / "results.json"))
     console.print(f"Wrote {', '.join(path.name for path in written)} into")
     console.print(f"  {folder.resolve()}", markup=False, soft_wrap=True)
@@ -119,9 +135,13 @@ def train(
     losses: list[float] = []
     began = time.perf_counter()
     bar = Progress(
-        TextColumn("coverage {task.fields[loss]}"), BarColumn(30), MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]} steps/s, left"), TimeRemainingColumn(), console=console,
-    )  # fmt: skip
+        TextColumn("coverage {task.fields[loss]}"),
+        BarColumn(30),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]} steps/s, left"),
+        TimeRemainingColumn(),
+        console=console,
+    )
     with bar:
         task = bar.add_task("train", total=steps, loss="  -  ", rate="-")
         try:
@@ -174,8 +194,8 @@ def _structure(model: ART, graphs: Graphs) -> NDArray[np.float32]:
 
 
 def _accuracies(
-    model: ART, untrained: ART, shipped: ART, data: Dataset, episodes: list[fewshot.Episode]
-) -> dict[str, fewshot.Accuracy]:
+    model: ART, untrained: ART, shipped: ART, data: Dataset, episodes: list[evaluation.Episode]
+) -> dict[str, evaluation.Accuracy]:
     """Accuracy of the model's representations and of the controls, on the same episodes."""
     graphs = data.graphs
     values: dict[str, Any] = {
@@ -187,14 +207,14 @@ def _accuracies(
         "ART z+, shipped weights": shipped.embed(graphs, "plus"),
     }
     values |= {name: control(graphs) for name, control in CONTROLS.items()}
-    return {name: fewshot.evaluate(rows, data.labels, episodes) for name, rows in values.items()}
+    return {name: evaluation.evaluate(rows, data.labels, episodes) for name, rows in values.items()}
 
 
 def _portraits(
     model: ART, networks: Dataset, families: Dataset, structure: Vectors
 ) -> dict[str, dict[str, Any]]:
     """Size, coverage, gain and the families of the nearest family graphs, by network."""
-    near = fewshot.nearest(structure["networks"], structure["families"], NEIGHBOURS)
+    near = evaluation.nearest(structure["networks"], structure["families"], NEIGHBOURS)
     found = {}
     for name, graph, ids in zip(networks.names, networks.graphs, near, strict=True):
         kinds, counts = np.unique(families.labels[ids], return_counts=True)
@@ -220,7 +240,9 @@ def _print_alignment(console: Console, aligned: dict[str, dict[str, dict[str, fl
 
 
 def _print_accuracy(
-    console: Console, tested: dict[str, Dataset], accuracy: dict[str, dict[str, fewshot.Accuracy]]
+    console: Console,
+    tested: dict[str, Dataset],
+    accuracy: dict[str, dict[str, evaluation.Accuracy]],
 ) -> None:
     best = {name: max(rows, key=lambda row: rows[row].mean) for name, rows in accuracy.items()}
     cells = []
@@ -235,7 +257,7 @@ def _print_accuracy(
     for name, rows in accuracy.items():
         change, error = rows[TRAINED].over(rows[UNTRAINED])
         console.print(
-            f"[bold]{name}[/]: {fewshot.verdict(rows, CONTROLS)} "
+            f"[bold]{name}[/]: {evaluation.verdict(rows, CONTROLS)} "
             f"Training moved z by {100 * change:+.1f} points ({100 * error:.1f})."
         )
     console.print()
@@ -261,18 +283,22 @@ def _print_table(console: Console, title: str, heads: list[str], rows: list[list
 
 
 def _draw(
-    console: Console, model: ART, families: Dataset, networks: Dataset,
-    structure: Vectors, folder: Path,
-) -> list[Path]:  # fmt: skip
+    console: Console,
+    model: ART,
+    families: Dataset,
+    networks: Dataset,
+    structure: Vectors,
+    folder: Path,
+) -> list[Path]:
     """Draw both pictures and return their files, or say how to get them."""
     files = [folder / "atlas.png", folder / "embedding.png"]
     known = structure["families"]
-    plane = plots.Plane.fit(np.concatenate([known, structure["digits"]]))
+    plane = figures.Plane.fit(np.concatenate([known, structure["digits"]]))
     groups = {name: known[families.labels == c] for c, name in enumerate(families.names)}
     named = dict(zip(networks.names, structure["networks"], strict=True))
     try:
-        plots.draw_atlas(model.atlas.relations().detach().numpy(), files[0])
-        plots.draw_embedding(plane, groups, named, ("digits", structure["digits"]), files[1])
+        figures.draw_atlas(model.atlas.relations().detach().numpy(), files[0])
+        figures.draw_embedding(plane, groups, named, ("digits", structure["digits"]), files[1])
     except ImportError as error:
         console.print(str(error), style="yellow", markup=False, soft_wrap=True)
         return []

@@ -16,16 +16,17 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from artlas import checkpoint, kernels
-from artlas.cluster import Cluster
-from artlas.embed import BUDGET, Input, Outcome, Run
-from artlas.embed import Progress as At
-from artlas.entrance import GraphError
-from artlas.ray_session import ClusterError
+from artlas import kernels
+from artlas.embedding.ray_engine import Cluster
+from artlas.embedding.ray_session import ClusterError
+from artlas.embedding.run import BUDGET, Input, Outcome, Run
+from artlas.embedding.run import Progress as At
+from artlas.errors import GraphError
+from artlas.files import stored
+from artlas.method import checkpoint
 
 Inputs = Annotated[
-    list[str],
-    typer.Argument(help="Files of graphs, or folders of them; - reads standard input."),
+    list[str], typer.Argument(help="Files of graphs, or folders of them; - reads standard input.")
 ]
 Model = Annotated[str, typer.Option(help="graph, node, or a folder of weights.")]
 
@@ -77,8 +78,10 @@ def embed(
         except OSError as error:
             console.print(
                 f"Writing failed: {error}. What is done is kept: make room, then the same command "
-                "goes on.", style="red", markup=False,
-            )  # fmt: skip
+                "goes on.",
+                style="red",
+                markup=False,
+            )
             raise typer.Exit(1) from error
         except (GraphError, ClusterError, ValueError, ImportError) as error:
             console.print(str(error), style="red", markup=False)
@@ -137,10 +140,13 @@ def _work(
     quiet: bool,
 ) -> Outcome:
     columns = (
-        TextColumn("{task.description}"), BarColumn(20),
+        TextColumn("{task.description}"),
+        BarColumn(20),
         TextColumn("{task.fields[graphs]:,} graphs, {task.fields[rate]:,.0f} a second"),
-        _Aligned(run), TimeElapsedColumn(), TextColumn("{task.fields[left]}"),
-    )  # fmt: skip
+        _Aligned(run),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
     hidden = quiet or not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
         task = bar.add_task("reading", total=1.0, graphs=0, rate=0.0, left="")
@@ -149,10 +155,13 @@ def _work(
             passed = bar.tasks[task].elapsed or 1e-9
             left = at.left(passed)
             bar.update(
-                task, completed=at.share, description=at.name, graphs=at.graphs,
+                task,
+                completed=at.share,
+                description=at.name,
+                graphs=at.graphs,
                 rate=at.graphs / passed,
                 left="" if left is None else f"{timedelta(seconds=round(left))} left",
-            )  # fmt: skip
+            )
 
         return work(show, budget)
 
@@ -168,7 +177,7 @@ def info(
         Console(stderr=True).print(str(error), style="red", markup=False, soft_wrap=True)
         raise typer.Exit(1) from error
     folder = checkpoint.folder_of(model)
-    settings = checkpoint.read_json(folder / checkpoint.CONFIG)
+    settings = stored.read_json(folder / checkpoint.CONFIG)
     numbers = sum(value.numel() for value in made.parameters())
     console.print(f"{numbers:,} weights, sha256 of their values {checkpoint.weights_hash(made)}")
     for title, values in settings.items():

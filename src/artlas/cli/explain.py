@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from artlas import checkpoint, reference
-from artlas import explain as explaining
-from artlas.entrance import GraphError
-from artlas.formats.api import read
-from artlas.formats.files import atomic
+from artlas.errors import GraphError
+from artlas.explain import page as explaining
+from artlas.files.atomic import atomic
+from artlas.io.reading import read
+from artlas.method import checkpoint
+from artlas.training import pretraining_coverage
 
 
 def explain(
@@ -32,7 +33,7 @@ def explain(
                 f"--number from 0 to {len(graphs) - 1}."
             )
         title = graph.name if len(graphs) == 1 else f"{graph.name}, graph {number}"
-        made = explaining.explain(known, graphs[number], title, reference.load(model))
+        made = explaining.explain(known, graphs[number], title, pretraining_coverage.load(model))
         with atomic(out) as file:
             file.write(explaining.page(made, graphs[number]).encode())
     except (GraphError, OSError) as error:

@@ -2,99 +2,104 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
-from artlas import datasets, distributed
-from artlas.config import ArtConfig
-from artlas.datasets.registry import find
-from artlas.entrance import GraphError
+from artlas.cli.progress import TrainingBar
+from artlas.errors import GraphError
 from artlas.graphs import Graphs
-from artlas.ppr import EgoGraphs
-from artlas.pretrain import pretrain as train
-from artlas.trainer import PretrainConfig, Progress, Sources, TrainingError
+from artlas.io.reading import read
+from artlas.method.config import ArtConfig
+from artlas.nodes import EgoGraphs, ego_graphs
+from artlas.training import distributed
+from artlas.training.coverage import pretrain as train
+from artlas.training.loop import PretrainConfig, Sources, TrainingError
+
+Out = Annotated[Path, typer.Option(help="Folder for the model, its log and its checkpoints.")]
+Epochs = Annotated[int, typer.Option(min=1)]
+Batch = Annotated[int, typer.Option(min=1, help="Graphs in a batch.")]
+Rate = Annotated[float, typer.Option(help="Learning rate of Adam.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the weights and of the order of graphs.")]
+Plateau = Annotated[
+    float | None,
+    typer.Option(help="Stop before --epochs when coverage falls by less than this share."),
+]
+Patience = Annotated[int, typer.Option(min=1, help="Epochs that --plateau compares.")]
+Preset = Annotated[str, typer.Option(help="Settings of the model: paper or released.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue a run in --out.")]
 
 
 def pretrain(
-    sources: Annotated[str, typer.Option(help="Datasets, separated by commas.")],
-    out: Annotated[Path, typer.Option(help="Folder for the model, its log and its states.")],
-    root: Annotated[Path | None, typer.Option(help="Folder of the data.")] = None,
-    epochs: Annotated[int, typer.Option(min=1)] = 60,
-    batch: Annotated[int, typer.Option(min=1, help="Graphs in a batch.")] = 64,
-    rate: Annotated[float, typer.Option(help="Of Adam.")] = 1e-3,
-    seed: Annotated[int, typer.Option(min=0, help="Of the weights and the order.")] = 42,
-    plateau: Annotated[
-        float | None,
-        typer.Option(help="End before --epochs when the coverage falls by less than this share."),
-    ] = None,
-    patience: Annotated[int, typer.Option(min=1, help="Epochs that --plateau compares.")] = 5,
-    preset: Annotated[str, typer.Option(help="Settings: paper or released.")] = "paper",
-    centres: Annotated[int, typer.Option(min=1, help="Ego-graphs a class, at node level.")] = 300,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue a run in --out.")] = False,
+    inputs: Annotated[list[Path], typer.Argument(help="Files of graphs, one domain each.")],
+    out: Out,
+    epochs: Epochs = 60,
+    batch: Batch = 64,
+    rate: Rate = 1e-3,
+    seed: Seed = 42,
+    plateau: Plateau = None,
+    patience: Patience = 5,
+    preset: Preset = "paper",
+    centres: Annotated[
+        int, typer.Option(min=1, help="Ego-graphs drawn from an input that is one network.")
+    ] = 300,
+    resume: Resume = False,
 ) -> None:
-    """Learn an atlas from the structure of unlabelled graphs of several domains."""
+    """Learn an atlas from the structure of unlabelled graphs; every file is a domain."""
+    training = settings(epochs, batch, rate, seed, plateau, patience)
+    run(lambda verbose: load_files(inputs, centres, seed, verbose), training, preset, out, resume)
+
+
+def load_files(paths: list[Path], centres: int, seed: int, verbose: bool) -> Sources:
+    """Read every file as one domain; a single network becomes ego-graphs of random nodes."""
+    sources: dict[str, Graphs | EgoGraphs] = {}
+    for path in paths:
+        if path.stem in sources:
+            raise ValueError(f"Two inputs are called {path.stem!r}: rename one of the files.")
+        graphs = read(path, verbose=verbose)
+        if len(graphs) > 1:
+            sources[path.stem] = graphs
+            continue
+        nodes, rng = graphs.num_nodes, np.random.default_rng(seed)
+        chosen = np.sort(rng.choice(nodes, min(centres, nodes), replace=False))
+        sources[path.stem] = ego_graphs(graphs, chosen)
+    return sources
+
+
+def settings(
+    epochs: int, batch: int, rate: float, seed: int, plateau: float | None, patience: int
+) -> PretrainConfig:
+    """Check the options that say how to train."""
+    try:
+        return PretrainConfig(
+            epochs=epochs, batch=batch, rate=rate, seed=seed, plateau=plateau, patience=patience
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def run(
+    load: Callable[[bool], Sources], training: PretrainConfig, preset: str, out: Path, resume: bool
+) -> None:
+    """Load the domains and train, with a progress bar; errors become one line and an exit code."""
     first = distributed.rank() == 0
     console = Console(stderr=True, highlight=False, quiet=not first)
+    seed = training.seed
     presets = {"paper": ArtConfig(seed=seed), "released": ArtConfig.released(seed=seed)}
     if preset not in presets:
         raise typer.BadParameter(f"--preset is paper or released, got {preset!r}.")
     try:
-        training = PretrainConfig(
-            epochs=epochs, batch=batch, rate=rate, seed=seed, plateau=plateau, patience=patience
-        )
-        loaded = load_sources(sources.split(","), root, centres, verbose=first)
+        sources = load(first)
         with TrainingBar(console) as bar:
-            train(loaded, presets[preset], training, out, resume, bar.train)
+            train(sources, presets[preset], training, out, resume, bar.train)
     except KeyboardInterrupt:
-        console.print(f"Stopped by Ctrl-C; what was learnt is kept in {out}: go on with --resume.")
+        console.print(f"Stopped by Ctrl-C; progress is kept in {out}: continue with --resume.")
         raise typer.Exit(130) from None
     except (GraphError, TrainingError, FileExistsError, ValueError) as error:
         console.print(str(error), style="red", markup=False, soft_wrap=True)
         raise typer.Exit(1) from error
     console.print(f"The model is in {out}.", soft_wrap=True)
-
-
-def load_sources(
-    names: list[str], root: Path | None, centres: int, verbose: bool = False
-) -> Sources:
-    """The graphs of every source: as they are, or ego-graphs of the nodes of a network."""
-    out: dict[str, Graphs | EgoGraphs] = {}
-    for name in names:
-        entry = find(name)
-        if entry.level == "node":
-            out[entry.name] = datasets.load_egos(entry.name, root, "raw", centres, verbose=verbose)
-        else:
-            out[entry.name] = datasets.load(entry.name, root, "raw", verbose=verbose)
-    return out
-
-
-class TrainingBar(Bar):
-    """A bar for a run: what it does, how fast, and the time left."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__(
-            TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"), TimeRemainingColumn(), console=console,
-            transient=True, disable=console.quiet or not console.is_terminal,
-        )  # fmt: skip
-        self._only = self.add_task("making ready", total=None, rate="")
-
-    def train(self, at: Progress) -> None:
-        """Move to where training is."""
-        self._move(at.step, at.steps, f"epoch {at.epoch}, loss {at.loss:.4f}", "steps")
-
-    def read(self, done: int, count: int) -> None:
-        """Move to where a trained model's vectors are."""
-        self._move(done, count, "vectors", "graphs")
-
-    def _move(self, done: int, count: int, what: str, unit: str) -> None:
-        task = self.tasks[self._only]
-        if done < task.completed or count != task.total:  # something else has begun
-            self.reset(self._only, total=count, description=what, rate="")
-        speed = "-" if task.speed is None else f"{task.speed:.1f}"
-        self.update(self._only, completed=done, description=what, rate=f"{speed} {unit}/s, left")

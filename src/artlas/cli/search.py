@@ -9,9 +9,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from artlas import checkpoint, search
-from artlas.entrance import GraphError
-from artlas.formats.api import read
+from artlas import search
+from artlas.errors import GraphError
+from artlas.io.reading import read
+from artlas.method import checkpoint
 
 app = typer.Typer(help="The nearest graphs across domains.", no_args_is_help=True)
 Folder = Annotated[Path, typer.Option(help="Folder of the index.")]

@@ -114,9 +114,14 @@ class _Additive(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, values: Tensor, sent: Tensor, met: Tensor, row_ptr: Tensor, col: Tensor,
+        ctx: Any,
+        values: Tensor,
+        sent: Tensor,
+        met: Tensor,
+        row_ptr: Tensor,
+        col: Tensor,
         slope: float,
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         inputs = row_ptr, col, *_plain(values, sent, met)
         out, log_sum = values.new_empty(values.shape), sent.new_empty(sent.shape)
         _call(_art.additive, *inputs, slope, torch.get_num_threads(), out, log_sum)
@@ -168,7 +173,7 @@ class _Normalised(torch.autograd.Function):
     @staticmethod
     def product(
         values: Tensor, bias: Tensor | None, own: float, scale: Tensor | None, *place: Tensor
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         (values,), threads = _plain(values), torch.get_num_threads()
         out, bias = torch.empty_like(values), None if bias is None else bias.detach()
         _call(_art.normalised, *place, values, bias, scale, own, threads, out)
@@ -193,8 +198,9 @@ class _SelfSums(torch.autograd.Function):
             _Normalised.product(grad, None, ctx.own, None, *ctx.graph) if of_values else None,
             torch.dot(grad.flatten(), values.flatten())[None] if of_eps else None,
             grad.sum(0) if of_bias else None,
-            None, None,
-        )  # fmt: skip
+            None,
+            None,
+        )
 
 
 class _Product(torch.autograd.Function):
@@ -250,9 +256,16 @@ class _BatchNorm(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, slope: Tensor | None, eps: float,
-        rectify: bool, drop: float, seed: int,
-    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        slope: Tensor | None,
+        eps: float,
+        rectify: bool,
+        drop: float,
+        seed: int,
+    ) -> tuple[Tensor, Tensor, Tensor]:
         (x, weight, bias), threads = _plain(x, weight, bias), torch.get_num_threads()
         mean, variance = torch.empty(2, x.shape[1], dtype=torch.float64)
         _call(_art.moments, x, threads, mean, variance)
@@ -305,9 +318,7 @@ class _Linear(torch.autograd.Function):
     """x W' + b, and a ReLU if asked for."""
 
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, rectify: bool
-    ) -> Tensor:  # fmt: skip
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, rectify: bool) -> Tensor:
         (x, weight), offset = _plain(x, weight), None if bias is None else bias.detach()
         out = x.new_empty(len(x), len(weight))
         _call(_art.linear, x, weight, offset, True, rectify, torch.get_num_threads(), out)
@@ -342,14 +353,21 @@ def fits_linear(weight: Tensor) -> bool:
 
 
 def foretelling(
-    row_ptr: Tensor, col: Tensor, q: Tensor, u: Tensor, v: Tensor, w: Tensor, counted: int,
-    inverse: float, shift: float, weight: float, *made: Tensor,
-) -> float:  # fmt: skip
-    """See artlas.kernels.foretelling: the error; its gradients are written to ``made``."""
+    row_ptr: Tensor,
+    col: Tensor,
+    q: Tensor,
+    u: Tensor,
+    v: Tensor,
+    w: Tensor,
+    counted: int,
+    inverse: float,
+    shift: float,
+    weight: float,
+    *made: Tensor,
+) -> float:
+    """See artlas_paper.kernels.graphacl_loss: the error; its gradients are written to ``made``."""
     rows, numbers = _plain(q, u, v, w), (counted, inverse, shift, weight)
-    return _call(
-        _art.foretelling, row_ptr, col, *rows, *numbers, torch.get_num_threads(), *made
-    )  # fmt: skip
+    return _call(_art.foretelling, row_ptr, col, *rows, *numbers, torch.get_num_threads(), *made)
 
 
 def batch_norm(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
@@ -408,11 +426,7 @@ def couplings(
 
 
 def mixtures(
-    nodes: Tensor,
-    roles: Tensor,
-    relations: Tensor,
-    structure: Structure,
-    **options: Unpack[Mixing],
+    nodes: Tensor, roles: Tensor, relations: Tensor, structure: Structure, **options: Unpack[Mixing]
 ) -> tuple[Tensor, Tensor, Tensor]:
     mixed = nodes.new_empty(structure.num_nodes, roles.shape[1])
     found = _mix(nodes, roles, relations, structure, options, None, None, mixed)

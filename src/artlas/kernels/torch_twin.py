@@ -291,17 +291,3 @@ def _blocks(
     for chunk in structure.chunks(max(1, budget // M)):
         width = max(1, budget // (chunk.rows * M))
         yield chunk, chunk.pad(nodes), [slice(k, min(k + width, K)) for k in range(0, K, width)]
-
-
-def dropout(x: Tensor, share: float, seed: int) -> Tensor:
-    low = 0xFFFFFFFF
-    entry = torch.arange(x.numel(), device=x.device) & low
-    chance = _mixed((_mixed(entry ^ (seed & low)) + (seed >> 32)) & low).view(x.shape)
-    return x * (chance >= round(share * 2**32)).to(x.dtype) * (1 / (1 - share))
-
-
-def _mixed(h: Tensor) -> Tensor:
-    """A hash of numbers of 32 bits, each in an int64."""
-    h = ((h ^ (h >> 16)) * 0x7FEB352D) & 0xFFFFFFFF
-    h = ((h ^ (h >> 15)) * 0x846CA68B) & 0xFFFFFFFF
-    return h ^ (h >> 16)

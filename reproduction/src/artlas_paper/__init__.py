@@ -1,0 +1,1 @@
+"""The experiment of the SCGFM-ART paper: protocol, baselines, studies and tables."""

@@ -1,0 +1,60 @@
+"""``artlas-paper pretrain``: learn an atlas from the paper's datasets by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from artlas.cli.pretrain import (
+    Batch,
+    Epochs,
+    Out,
+    Patience,
+    Plateau,
+    Preset,
+    Rate,
+    Resume,
+    Seed,
+    run,
+    settings,
+)
+from artlas.graphs import Graphs
+from artlas.nodes import EgoGraphs
+from artlas.training.loop import Sources
+from artlas_paper import datasets
+from artlas_paper.datasets.registry import find
+
+
+def pretrain(
+    sources: Annotated[str, typer.Option(help="Datasets, separated by commas.")],
+    out: Out,
+    root: Annotated[Path | None, typer.Option(help="Folder of the data.")] = None,
+    epochs: Epochs = 60,
+    batch: Batch = 64,
+    rate: Rate = 1e-3,
+    seed: Seed = 42,
+    plateau: Plateau = None,
+    patience: Patience = 5,
+    preset: Preset = "paper",
+    centres: Annotated[int, typer.Option(min=1, help="Ego-graphs a class, at node level.")] = 300,
+    resume: Resume = False,
+) -> None:
+    """Learn an atlas from the structure of unlabelled graphs of several datasets."""
+    names, training = sources.split(","), settings(epochs, batch, rate, seed, plateau, patience)
+    run(lambda verbose: load_sources(names, root, centres, verbose), training, preset, out, resume)
+
+
+def load_sources(
+    names: list[str], root: Path | None, centres: int, verbose: bool = False
+) -> Sources:
+    """Load every source: graphs as they are, or ego-graphs of the nodes of a network."""
+    out: dict[str, Graphs | EgoGraphs] = {}
+    for name in names:
+        entry = find(name)
+        if entry.level == "node":
+            out[entry.name] = datasets.load_egos(entry.name, root, "raw", centres, verbose=verbose)
+        else:
+            out[entry.name] = datasets.load(entry.name, root, "raw", verbose=verbose)
+    return out

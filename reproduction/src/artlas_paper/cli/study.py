@@ -1,0 +1,218 @@
+"""``artlas-paper study NAME``: the tables and figures beyond the main ones, one command each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress, TaskID
+
+from artlas.errors import GraphError
+from artlas.method.config import ArtConfig
+from artlas.training.loop import PretrainConfig, TrainingError
+from artlas_paper.cli.transfer import Root, Runs, Seeds, Targets, numbers
+from artlas_paper.datasets.registry import DatasetError, find
+from artlas_paper.studies import (
+    alignment,
+    atlas,
+    atlas_variants,
+    capacity,
+    components,
+    efficiency,
+    perturbation,
+    sanity,
+    study,
+)
+from artlas_paper.transfer.folds import Folds, targets_of
+from artlas_paper.transfer.records import merge, read
+
+app = typer.Typer(help="Studies beyond the main tables.", no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    pass
+
+
+@app.command()
+def forms(
+    root: Root = None,
+    runs: Runs = Path("results/runs"),
+    names: Annotated[str, typer.Option(help='Forms, separated by commas, or "all".')] = "all",
+    targets: Targets = "all",
+    seeds: Seeds = "42",
+    shots: Annotated[str, typer.Option(help="Examples a class, separated by commas.")] = "5,20",
+    out: Annotated[Path, typer.Option(help="JSON file of the results.")] = Path(
+        "results/forms.json"
+    ),
+) -> None:
+    """Train other forms of the atlas briefly, and compare what their roles add."""
+    console = Console(highlight=False, soft_wrap=True)
+    folds = Folds("graph", root, runs, PretrainConfig(), ArtConfig())
+    wanted = list(atlas_variants.FORMS) if names == "all" else names.split(",")
+    unknown = [name for name in wanted if name not in atlas_variants.FORMS]
+    if unknown:
+        raise typer.BadParameter(
+            f"There is no form {unknown[0]!r}: choose from {', '.join(atlas_variants.FORMS)}."
+        )
+    places = targets_of("graph") if targets == "all" else targets.split(",")
+    drawn, counts, failed = numbers(seeds), numbers(shots), 0
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        for name in wanted:
+            task = bar.add_task(name, total=atlas_variants.FORMS[name].steps)
+
+            def show(step: int, loss: float, task: TaskID = task) -> None:
+                bar.update(task, completed=step, description=f"coverage and more {loss:.4f}")
+
+            try:
+                merge(out, atlas_variants.judge(folds, name, drawn))
+                for target in places:
+                    merge(out, atlas_variants.study(folds, name, target, drawn, counts, show))
+            except KeyboardInterrupt:
+                console.print("Stopped by Ctrl-C: finished models and targets are kept.")
+                raise typer.Exit(130) from None
+            except (GraphError, TrainingError, ValueError) as error:
+                failed += 1
+                console.print(f"[bold red]{name} failed[/]: {escape(str(error))}")
+    made = atlas_variants.report(read(out), counts)
+    out.with_suffix(".md").write_text(made)
+    console.print(made, markup=False)
+    console.print(f"Wrote {out.with_suffix('.md')}", markup=False)
+    if failed:
+        raise typer.Exit(1)
+
+
+Out = Annotated[Path, typer.Option(help="Folder of the results: NAME.json, .md, .png and .svg.")]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Few objects of one small target, results in NAME-quick.")
+]
+Again = Annotated[bool, typer.Option("--again", help="Measure anew what other commits measured.")]
+Default = Annotated[str, typer.Option(help='Separated by commas, or "default": the paper\'s.')]
+
+
+def add(made: study.Study) -> None:
+    """Make a study the command ``artlas-paper study NAME``."""
+
+    @app.command(made.name, help=f"{made.title}.")
+    def command(
+        root: Root = None,
+        runs: Runs = Path("results/runs"),
+        targets: Default = "default",
+        seeds: Default = "default",
+        out: Out = Path("results"),
+        quick: Quick = False,
+        again: Again = False,
+    ) -> None:
+        run(made, setting_of(made, root, runs, targets, seeds, quick), out, again)
+
+
+def setting_of(
+    made: study.Study,
+    root: Path | None,
+    runs: Path,
+    targets: str,
+    seeds: str,
+    quick: bool,
+    parts: tuple[str, ...] = (),
+) -> study.Setting:
+    """The setting that a command's options ask for."""
+    places = made.quick_targets if quick else made.targets
+    drawn = made.seeds[:1] if quick else made.seeds
+    if targets != "default":
+        try:
+            places = tuple(
+                name if name in made.targets else find(name).name for name in targets.split(",")
+            )
+        except DatasetError as error:
+            raise typer.BadParameter(str(error)) from error
+    if seeds != "default":
+        drawn = tuple(numbers(seeds))
+    return study.Setting(root, runs, places, drawn, quick, parts)
+
+
+def run(made: study.Study, setting: study.Setting, out: Path, again: bool = False) -> None:
+    """Measure what is not kept yet, then write and print the report.
+
+    again: measure anew what other commits measured.
+    """
+    console = Console(highlight=False, soft_wrap=True)
+    path, failed = study.file_of(made, setting, out), 0
+    left, kept = study.plan(made, setting, path, again)
+    if kept:
+        makers = ", ".join(sorted({record["commit"] for record in kept}))
+        hint = "" if again else " --again measures anew what other commits measured."
+        said = f"{len(kept)} of {len(kept) + len(left)} records are kept, of commit {makers}.{hint}"
+        console.print(said, markup=False)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        whole, inner = bar.add_task(made.name, total=len(left)), bar.add_task("", total=None)
+
+        def show(done: int, total: int) -> None:
+            bar.update(inner, completed=done, total=total)
+
+        for job in left:
+            bar.reset(inner, description=job.name, total=None)
+            try:
+                study.measure(made, job, path, show)
+            except KeyboardInterrupt:
+                console.print(f"Stopped by Ctrl-C: what is finished is kept in {path}.")
+                raise typer.Exit(130) from None
+            except (GraphError, TrainingError, ValueError) as error:
+                failed += 1
+                console.print(f"[bold red]{job.name} failed[/]: {escape(str(error))}")
+            bar.advance(whole)
+    written = study.write_report(made, path)
+    if written:
+        console.print(written[0].read_text(), markup=False)
+    for file in written:
+        console.print(f"Wrote {file}", markup=False)
+    if failed:
+        raise typer.Exit(1)
+
+
+for _study in (atlas.STUDY, components.STUDY, capacity.STUDY, alignment.STUDY, sanity.STUDY):
+    add(_study)
+
+
+@app.command("perturbation", help=f"{perturbation.STUDY.title}.")
+def _perturbation(
+    root: Root = None,
+    runs: Runs = Path("results/runs"),
+    targets: Default = "default",
+    seeds: Default = "default",
+    metric: Annotated[
+        str, typer.Option(help=f"Of {', '.join(perturbation.METRICS)}, by commas, or all.")
+    ] = "all",
+    out: Out = Path("results"),
+    quick: Quick = False,
+    again: Again = False,
+) -> None:
+    wanted = perturbation.METRICS if metric == "all" else tuple(metric.split(","))
+    for name in set(wanted) - set(perturbation.METRICS):
+        raise typer.BadParameter(
+            f"There is no metric {name!r}: choose from {', '.join(perturbation.METRICS)}."
+        )
+    made = perturbation.STUDY
+    run(made, setting_of(made, root, runs, targets, seeds, quick, wanted), out, again)
+
+
+@app.command("efficiency", help=f"{efficiency.study().title}.")
+def _efficiency(
+    root: Root = None,
+    targets: Default = "default",
+    cap: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            help=f"Seconds of a configuration; {efficiency.CAP:g}, quick {efficiency.QUICK_CAP:g}.",
+        ),
+    ] = None,
+    out: Out = Path("results"),
+    quick: Quick = False,
+    again: Again = False,
+) -> None:
+    """Every configuration runs in a process of its own."""
+    made = efficiency.study(cap)
+    run(made, setting_of(made, root, Path("results/runs"), targets, "default", quick), out, again)

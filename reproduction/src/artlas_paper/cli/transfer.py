@@ -1,0 +1,210 @@
+"""``artlas-paper transfer graph`` and ``artlas-paper transfer node``: the paper's two main tables."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from artlas.cli.progress import TrainingBar
+from artlas.errors import GraphError
+from artlas.method.config import ArtConfig
+from artlas.training.loop import PretrainConfig, TrainingError
+from artlas_paper.methods.registry import METHODS, find
+from artlas_paper.transfer import method_tables, tables
+from artlas_paper.transfer.folds import Folds, Level, targets_of
+from artlas_paper.transfer.methods import MethodFolds, transfer_method
+from artlas_paper.transfer.records import Shots as ShotCount
+from artlas_paper.transfer.records import merge, read, transfer
+
+ART_EPOCHS, ART_PLATEAU = 60, 0.05
+app = typer.Typer(help="Few-shot transfer to datasets never seen.", no_args_is_help=True)
+
+Root = Annotated[Path | None, typer.Option("--root", "--data", help="Folder of the data.")]
+Runs = Annotated[
+    Path, typer.Option(help="Folder of pretrained models and embeddings; quick/ in it if --quick.")
+]
+Targets = Annotated[str, typer.Option(help='Datasets, separated by commas, or "all".')]
+Seeds = Annotated[str, typer.Option(help="Seeds of pretraining, separated by commas.")]
+Shots = Annotated[str, typer.Option(help="Examples a class, separated by commas; all: 5 folds.")]
+Epochs = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Of pretraining; if not given, ART's are 60, a baseline's the paper's."
+    ),
+]
+Out = Annotated[Path, typer.Option(help="JSON file of the results; NAME-quick if --quick.")]
+Wl = Annotated[bool, typer.Option("--wl", help="GraKeL's WL kernel too, with the same heads.")]
+Only = Annotated[str, typer.Option(help='Variants and controls, separated by commas, or "all".')]
+Methods = Annotated[
+    str, typer.Option(help='art, baselines such as gin,graphmae, separated by commas, or "all".')
+]
+Quick = Annotated[bool, typer.Option("--quick", help="One epoch, two small targets.")]
+
+
+@app.command()
+def graph(
+    root: Root = None,
+    runs: Runs = Path("results/runs"),
+    targets: Targets = "all",
+    seeds: Seeds = "42",
+    shots: Shots = "5",
+    epochs: Epochs = None,
+    out: Out = Path("results/transfer-graph.json"),
+    quick: Quick = False,
+    wl: Wl = False,
+    variants: Only = "all",
+    methods: Methods = "art",
+) -> None:
+    """Classify graphs of unseen datasets from a few examples: leave-one-dataset-out."""
+    epochs = 1 if quick else epochs
+    training = PretrainConfig(epochs=epochs or ART_EPOCHS)
+    targets = "BZR,PROTEINS" if quick and targets == "all" else targets
+    runs, out = _places(runs, out, quick)
+    folds = Folds("graph", root, runs, training, ArtConfig())
+    baselines = MethodFolds(folds, epochs)
+    _transfer(baselines, _methods(methods), targets, seeds, shots, out, variants, wl)
+
+
+@app.command()
+def node(
+    root: Root = None,
+    runs: Runs = Path("results/runs"),
+    targets: Targets = "all",
+    seeds: Seeds = "42",
+    shots: Shots = "5",
+    epochs: Epochs = None,
+    plateau: Annotated[
+        float | None,
+        typer.Option(
+            help="End when an epoch lowers the loss by less than this share; if not given, 0.05 "
+            "for ART, and a baseline has all its epochs."
+        ),
+    ] = None,
+    out: Out = Path("results/transfer-node.json"),
+    quick: Quick = False,
+    variants: Only = "all",
+    methods: Methods = "art",
+) -> None:
+    """Classify nodes of unseen networks from a few examples, by their ego-graphs."""
+    epochs = 1 if quick else epochs
+    rule = ART_PLATEAU if plateau is None else plateau
+    training = PretrainConfig(epochs=epochs or ART_EPOCHS, plateau=rule, patience=1)
+    targets = "Cora" if quick and targets == "all" else targets
+    runs, out = _places(runs, out, quick)
+    folds = Folds("node", root, runs, training, ArtConfig())
+    baselines = MethodFolds(folds, epochs, plateau)
+    _transfer(baselines, _methods(methods), targets, seeds, shots, out, variants)
+
+
+def _places(runs: Path, out: Path, quick: bool) -> tuple[Path, Path]:
+    """A quick run keeps to itself: its models are not those of the tables."""
+    return (runs / "quick", out.with_stem(f"{out.stem}-quick")) if quick else (runs, out)
+
+
+def _methods(text: str) -> list[str]:
+    """Names of methods, ART's own first."""
+    if text == "all":
+        return ["art", *METHODS]
+    return [part if part == "art" else find(part).name for part in text.lower().split(",")]
+
+
+def _transfer(
+    baselines: MethodFolds,
+    methods: list[str],
+    targets: str,
+    seeds: str,
+    shots: str,
+    out: Path,
+    variants: str,
+    wl: bool = False,
+) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    folds = baselines.folds
+    level = folds.level
+    names = targets_of(level) if targets == "all" else targets.split(",")
+    only = None if variants == "all" else variants.split(",")
+    counts, failed = _shots(shots), 0
+    for method, name in itertools.product(methods, names):
+        try:
+            with TrainingBar(console) as bar:
+                wanted = name, numbers(seeds), counts
+                if method == "art":
+                    made = list(transfer(folds, *wanted, bar.train, wl, only))
+                else:
+                    made = list(transfer_method(baselines, method, *wanted, bar.train, bar.read))
+            merge(out, made)
+            best = max(made, key=lambda record: record["mean"])
+            console.print(
+                f"[bold]{name}[/]: best is {best['method']} {best['variant']}, "
+                f"{best['mean']:.2f} ({best['stderr']:.2f})"
+            )
+        except KeyboardInterrupt:
+            console.print("Stopped by Ctrl-C: finished targets and states of pretraining are kept.")
+            raise typer.Exit(130) from None
+        except (GraphError, TrainingError, ImportError, ValueError) as error:
+            failed += 1
+            console.print(f"[bold red]{name} failed[/]: {escape(str(error))}")
+    for file in _write_report(level, out):
+        console.print(f"Wrote {file}", markup=False)
+    records = read(out)
+    own = [r for r in records if r["method"] not in METHODS]
+    console.print(tables.report(own, tables.targets_in(records, level), counts), markup=False)
+    if any(method != "art" for method in methods):
+        console.print(method_tables.report(records, level), markup=False)
+    if failed:
+        raise typer.Exit(1)
+
+
+SHOWN = [
+    ("art", "paper"),
+    ("art", "released"),
+    ("art", "plus"),
+    ("control", "plus-no-roles"),
+    ("control", "log-sum"),
+    ("control", "sum"),
+    ("control", "ppr-mean"),
+    ("control", "mean"),
+    ("wl", "kernel"),
+]
+
+
+def _write_report(level: Level, out: Path) -> list[Path]:
+    """The tables and figures of all records in a file, beside it."""
+    records = read(out)
+    names = tables.targets_in(records, level)
+    counts = sorted({r["shots"] for r in records}, key=lambda n: (isinstance(n, str), n))
+    rows = [row for row in SHOWN if row in tables.rows_of(records)]
+    if not names:
+        return []
+    written = [out.with_suffix(".md"), out.with_suffix(".png")]
+    own = [r for r in records if r["method"] not in METHODS]
+    parts = [method_tables.report(records, level), tables.report(own, names, counts)]
+    written[0].write_text("\n\n".join(part for part in parts if part) + "\n")
+    tables.draw(records, names, rows, written[1])
+    several = [
+        name for name in names if len({r["shots"] for r in records if r["target"] == name}) > 2
+    ]
+    if several:
+        written.append(out.with_name(f"{out.stem}-shots.png"))
+        tables.draw_shots(records, several, rows, written[-1])
+    return written
+
+
+def _shots(text: str) -> list[ShotCount]:
+    found: list[ShotCount] = []
+    for part in text.split(","):
+        found += ["all"] if part.strip() == "all" else numbers(part)
+    return found
+
+
+def numbers(text: str) -> list[int]:
+    """Whole numbers separated by commas."""
+    parts = text.split(",")
+    if not all(part.strip().isdecimal() for part in parts):
+        raise typer.BadParameter(f"numbers separated by commas are needed, got {text!r}.")
+    return [int(part) for part in parts]

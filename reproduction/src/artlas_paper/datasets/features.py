@@ -1,0 +1,50 @@
+"""Node features as the paper and its released code prepare them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from torch import Tensor
+
+from artlas.datasets import relative_degree
+from artlas.graphs.collection import Graphs
+from artlas_paper.datasets.registry import DatasetError
+
+PADDED = 56  # unified width at graph level
+PROJECTED = 256  # and at node level
+SEED = 42
+BLOCK = 16_384  # rows that are projected at once
+
+
+def paper_features(graphs: Graphs, width: int = PADDED) -> Graphs:
+    """The graphs with x padded by zeros to [N, width]; constant 1 stands in where there is none."""
+    x = graphs.x if graphs.num_features else None
+    if x is None:
+        x = torch.ones(graphs.num_nodes, 1)
+    if x.shape[1] > width:
+        raise DatasetError(
+            f"features are wider than the paper's unified width; got {x.shape[1]:,} for {width}. "
+            f"To fix this, keep at most {width} columns, or use features='released' or 'raw'."
+        )
+    padded = torch.zeros(len(x), width)
+    padded[:, : x.shape[1]] = x
+    return dataclasses.replace(graphs, x=padded)
+
+
+def released_features(graphs: Graphs) -> Graphs:
+    """The graphs with x as it is; degree / maximum degree [N, 1] stands in where there is none."""
+    return graphs if graphs.num_features else dataclasses.replace(graphs, x=relative_degree(graphs))
+
+
+def project(x: Tensor, width: int = PROJECTED, seed: int = SEED) -> Tensor:
+    """x [N, d] times one Gaussian matrix [d, width] / sqrt(256), float32, a block of rows a time.
+
+    The matrix depends on d and the seed alone, so that equal widths are projected alike.
+    """
+    gauss = torch.randn(x.shape[1], width, generator=torch.Generator().manual_seed(seed)) / 16
+    out = torch.empty(len(x), width)
+    for start in range(0, len(x), BLOCK):
+        rows = slice(start, start + BLOCK)
+        torch.matmul(x[rows].to(torch.float32), gauss, out=out[rows])
+    return out

@@ -1,0 +1,103 @@
+"""What graphs have that no numbering of their nodes changes: colours, orders, counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artlas.graphs.collection import Graphs
+from artlas.nodes.ego import EgoGraphs
+
+ROUNDS = 3  # of colour refinement
+DEGREES, CLUSTERINGS = 16, 10  # bins of the two histograms
+COUNTS = 2  # triangles and four-cycles
+PART = 4096  # nodes whose two-step walks are counted at a time
+Words = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Order:
+    """The nodes of all graphs by falling degree, then by colour, then by features.
+
+    nodes [N]: node numbers in that order, graph by graph; position [N]: of every place in it, the
+    place within its graph; starts: where classes of nodes of one degree and colour begin.
+    """
+
+    nodes: NDArray[np.int64]
+    position: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+
+def order_of(graphs: Graphs) -> Order:
+    """Order nodes by what they are; those that differ in nothing stay as they came."""
+    degree, colour = np.diff(graphs.row_ptr.numpy()), colours(graphs)
+    first, sizes = graphs.node_ptr[:-1].numpy(), graphs.sizes.numpy()
+    graph = np.repeat(np.arange(len(graphs)), sizes)
+    last = np.zeros(graphs.num_nodes)
+    if graphs.x is not None:
+        x = graphs.x.numpy().astype(np.float64)
+        last = (x * np.random.default_rng(0).random(x.shape[1])).sum(1)
+    nodes = np.lexsort((last, colour, -degree, graph))
+    new = np.zeros(len(nodes), dtype=bool)
+    for key in (degree[nodes], colour[nodes]):
+        new[1:] |= key[1:] != key[:-1]
+    new[first] = True
+    return Order(nodes, np.arange(len(nodes)) - np.repeat(first, sizes), np.flatnonzero(new))
+
+
+def colours(graphs: Graphs, rounds: int = ROUNDS) -> Words:
+    """A hash of every node's neighbourhood, uint64 [N]: Weisfeiler-Lehman refinement of degrees."""
+    rows = graphs.row_ptr.numpy()
+    col = graphs.col.numpy()
+    own = _mix(np.diff(rows).astype(np.uint64))
+    for _ in range(rounds):
+        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_mix(own)[col], dtype=np.uint64)])
+        own = _mix(own * np.uint64(3) + sums[rows[1:]] - sums[rows[:-1]])  # exact: sums wrap around
+    return own
+
+
+def _mix(words: Words) -> Words:
+    """The finaliser of splitmix64."""
+    words = words + np.uint64(0x9E3779B97F4A7C15)
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def describe(graphs: Graphs | EgoGraphs) -> NDArray[np.float32]:
+    """Shares of nodes by degree and by clustering, log(1 + n) of triangles and four-cycles, [G, s].
+
+    Degrees have bins 0, 1, ... and one for all from DEGREES - 1 on.
+    """
+    return np.concatenate([_describe(part) for part in graphs.batches(PART)])
+
+
+def _describe(graphs: Graphs) -> NDArray[np.float32]:
+    from scipy.sparse import csr_array
+
+    n, rows, col = graphs.num_nodes, graphs.row_ptr.numpy(), graphs.col.numpy()
+    ones = np.ones(len(col))
+    adjacency = csr_array((ones, col, rows), shape=(n, n))
+    walks = (adjacency @ adjacency).tocsr()
+    degree = np.diff(rows)
+    corners = np.asarray((walks * adjacency).sum(1)).reshape(-1) / 2  # triangles at every node
+    pairs = degree * (degree - 1) / 2
+    clustering = np.divide(corners, pairs, out=np.zeros(n), where=pairs > 0)
+    walks.setdiag(0)
+    walks.data *= (walks.data - 1) / 4  # each four-cycle has two diagonals, seen from both ends
+    diagonals = np.asarray(walks.sum(1)).reshape(-1)
+    first, sizes = graphs.node_ptr[:-1].numpy(), graphs.sizes.numpy()
+    graph = np.repeat(np.arange(len(graphs)), sizes)
+    histograms = [
+        np.bincount(graph * bins + bin_, minlength=len(graphs) * bins).reshape(-1, bins)
+        / sizes[:, None]
+        for bins, bin_ in (
+            (DEGREES, np.minimum(degree, DEGREES - 1)),
+            (CLUSTERINGS, np.minimum((clustering * CLUSTERINGS).astype(int), CLUSTERINGS - 1)),
+        )
+    ]
+    counts = [np.add.reduceat(corners, first) / 3, np.add.reduceat(diagonals, first) / 2]
+    logs = np.log1p(np.stack(counts, 1))
+    return np.concatenate([*histograms, logs], 1).astype(np.float32)

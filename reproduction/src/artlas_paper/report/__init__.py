@@ -1,0 +1,1 @@
+"""Write all results as one page."""

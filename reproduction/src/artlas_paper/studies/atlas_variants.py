@@ -1,0 +1,261 @@
+"""Other forms of the atlas: what was tried to make learned roles matter more, side by side.
+
+Every form is trained briefly on the same folds, judged on its sources without labels, and then
+compared with z+ without roles, and by random roles of the same numbers, on the targets.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from artlas import evaluation
+from artlas.files import stored
+from artlas.graphs.collection import Graphs
+from artlas.method import checkpoint
+from artlas.method.config import UNIFORM, ArtConfig
+from artlas.method.energy import coverage
+from artlas.method.model import ART
+from artlas.training.loop import TrainingError, gather
+from artlas.training.sampler import BalancedSampler
+from artlas_paper.datasets.registry import find
+from artlas_paper.studies.contrast import (
+    Contrast,
+    dense_couplings,
+    distillation,
+    drop_edges,
+    pooled,
+)
+from artlas_paper.transfer.control_roles import random_balanced
+from artlas_paper.transfer.embeddings import Target, Variant, plus_by
+from artlas_paper.transfer.folds import Folds, targets_of
+from artlas_paper.transfer.records import Episodes, Record, labels_of, record
+from artlas_paper.transfer.tables import accuracies, averaged, difference
+
+PADDED = 40  # nodes of the largest graph that the dense objectives take
+DROPPED = 0.2  # share of the edges that a view lacks
+
+
+@dataclass(frozen=True)
+class Form:
+    """Settings of an atlas, how long it is trained, and by which objectives beside coverage."""
+
+    config: ArtConfig
+    steps: int = 1500
+    contrast: float = 0.0
+    distil: float = 0.0
+
+
+def _few(bases: int, roles: int, pooling: Literal["mixed", "each"] = "each") -> ArtConfig:
+    return ArtConfig(
+        bases=bases, roles=roles, measure_epsilon=UNIFORM, diagonal=True, pooling=pooling
+    )
+
+
+FORMS = {
+    "uniform-16x32": Form(_few(16, 32, "mixed")),
+    "uniform-8x4-each": Form(ArtConfig.few_roles()),
+    "contrast-4x8": Form(_few(4, 8, "mixed"), 150, 0.1, 0.3),
+    "contrast-8x4-each": Form(_few(8, 4), 150, 0.1, 0.3),
+}
+
+
+def train_form(
+    form: Form,
+    sources: dict[str, Graphs],
+    seed: int = 42,
+    report: Callable[[int, float], None] | None = None,
+) -> ART:
+    """Train a form on domain-balanced batches with Adam 1e-3 and gradients clipped at 5."""
+    model = ART(dataclasses.replace(form.config, seed=seed))
+    sampler = BalancedSampler({name: len(graphs) for name, graphs in sources.items()}, 64, seed)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        width = 4 * form.config.roles * (form.config.bases if form.config.pooling == "each" else 1)
+        contrast = Contrast(width)
+    weights = [*model.parameters(), *contrast.parameters()]
+    optimiser = torch.optim.Adam(weights, lr=1e-3)
+    batches = itertools.chain.from_iterable(map(sampler.epoch, itertools.count(1)))
+    for step, members in enumerate(itertools.islice(batches, form.steps)):
+        graphs = gather(sources, members)
+        energies = model.pairs(model.structure(graphs))[0]
+        loss = coverage(energies, form.config.coverage_temperature).mean()
+        small = torch.nonzero(graphs.sizes <= PADDED)[:, 0].tolist()
+        if len(small) > 1 and form.contrast:
+            views = (drop_edges(graphs[small], DROPPED, generator) for _ in range(2))
+            parts = [pooled(dense_couplings(model, view), model) for view in views]
+            loss = loss + form.contrast * contrast(*parts)
+        if len(small) > 1 and form.distil:
+            loss = loss + form.distil * distillation(dense_couplings(model, graphs[small]))
+        optimiser.zero_grad()
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(weights, 5.0)
+        if not norm.isfinite():
+            raise TrainingError(
+                f"The gradient is not finite at step {step + 1}, in the batch of {members[:3]}."
+            )
+        optimiser.step()
+        if report is not None:
+            report(step + 1, float(loss.detach()))
+    return model.eval()
+
+
+def view_retrieval(
+    model: ART | None, sources: dict[str, Graphs], each: int = 200
+) -> evaluation.Accuracy:
+    """How often a graph with a fifth of its edges gone is nearest to its whole self, by source.
+
+    z+ by the model's roles, or without roles, of ``each`` graphs a source, standardised by them.
+    """
+    generator = torch.Generator().manual_seed(0)
+    hits = []
+    for graphs in sources.values():
+        chosen = torch.randperm(len(graphs), generator=generator)[:each].tolist()
+        whole = graphs[chosen]
+        views = drop_edges(whole, DROPPED, generator)
+        known, asked = (
+            plus_by(part) if model is None else model.embed(part).numpy() for part in (whole, views)
+        )
+        found = evaluation.nearest(asked, known, 1)[:, 0]
+        # graphs that are equal in z+ count as found: they cannot be told apart
+        same = (np.abs(known[found] - known) < 1e-6).all(1)
+        hits.append(same.mean())
+    return evaluation.Accuracy(np.array(hits))
+
+
+def fold_model(
+    folds: Folds,
+    name: str,
+    target: str,
+    seed: int,
+    report: Callable[[int, float], None] | None = None,
+) -> ART:
+    """The form's model for a target, trained now unless the same is kept."""
+    form = FORMS[name]
+    folder = folds.runs / "forms" / name / f"{folds.name(target)}-seed{seed}"
+    sources = structures(folds, target)
+    wanted = {
+        "form": dataclasses.asdict(form) | {"config": None},
+        "sources": {source: len(graphs) for source, graphs in sources.items()},
+    }
+    config = dataclasses.replace(form.config, seed=seed)
+    if (folder / checkpoint.MODEL).exists():
+        kept, model = stored.read_json(folder / checkpoint.CONFIG), checkpoint.load(folder)
+        if model.config == config and all(kept.get(key) == value for key, value in wanted.items()):
+            return model
+    model = train_form(form, sources, seed, report)
+    checkpoint.save(model, folder, wanted)
+    return model
+
+
+def structures(folds: Folds, target: str) -> dict[str, Graphs]:
+    """The sources of a target's fold, structure only."""
+    found = {}
+    for name in folds.sources(target):
+        graphs = folds.graphs(name)
+        assert isinstance(graphs, Graphs)
+        found[name] = Graphs(graphs.node_ptr, graphs.row_ptr, graphs.col)
+    return found
+
+
+def study(
+    folds: Folds,
+    name: str,
+    target: str,
+    seeds: Sequence[int],
+    shots: Sequence[int],
+    report: Callable[[int, float], None] | None = None,
+) -> Iterable[Record]:
+    """Records of a form on a target, trained and not, and of random roles of the same numbers."""
+    form, labels = FORMS[name], labels_of(folds, target)
+    bases = form.config.bases if form.config.pooling == "each" else 1
+    target = find(target).name
+    how = Variant("released", "plus")
+    models = {seed: fold_model(folds, name, target, seed, report) for seed in seeds}
+    for count in shots:
+        episodes = Episodes.draw(labels, count)
+        place = Target(target, folds.root, "graph", folds.runs / "embeddings", episodes.members)
+        data = place.data("released")
+        assert isinstance(data, Graphs)
+
+        def score(values: np.ndarray, episodes: Episodes = episodes) -> evaluation.Accuracy:
+            return evaluation.evaluate(values, episodes.labels, episodes.drawn)
+
+        began = time.perf_counter()
+        parts = [plus_by(data, _random(form.config.roles, k)) for k in range(bases)]
+        random = score(np.concatenate(parts, 1))
+        yield record(target, "form", f"{name}-random-roles", None, episodes, random, began)
+        began = time.perf_counter()
+        yield record(target, "form", "no-roles", None, episodes, score(plus_by(data)), began)
+        for seed, model in models.items():
+            for variant, read in ((name, how), (f"{name}-untrained", _untrained(how))):
+                began = time.perf_counter()
+                found = score(place.embed(model, read))
+                yield record(target, "form", variant, seed, episodes, found, began)
+
+
+def judge(folds: Folds, name: str, seeds: Sequence[int]) -> Iterable[Record]:
+    """Records of view retrieval on the sources, by the model of all of them and without roles."""
+    unseen = next(target for target in targets_of("graph") if folds.name(target) == "all")
+    sources = structures(folds, unseen)
+    for seed in (None, *seeds):
+        began = time.perf_counter()
+        model = None if seed is None else fold_model(folds, name, unseen, seed)
+        found = view_retrieval(model, sources)
+        variant = "no-roles" if model is None else name
+        yield record("sources", "form", variant, seed, None, found, began)
+
+
+def report(records: Sequence[Record], shots: Sequence[int]) -> str:
+    """A Markdown table: every form against no roles, its random roles and its untrained self."""
+    there = {r["target"] for r in records}
+    targets = averaged([target for target in targets_of("graph") if target in there])
+    columns = ["form", "views found"]
+    for count in shots:
+        columns += [f"{count} shots", "over no roles", "over random roles", "over untrained"]
+    lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
+    for name in ("no-roles", *FORMS):
+        if not any(r["variant"] == name for r in records):
+            continue
+        views = accuracies(records, ("form", name), "sources", "views")
+        cells = [name, "-" if views is None else f"{views.mean():.1f}"]
+        for count in shots:
+            found = [accuracies(records, ("form", name), target, count) for target in targets]
+            means = [part.mean() for part in found if part is not None]
+            cells.append(f"{np.mean(means):.2f}" if len(means) == len(targets) else "-")
+            for other in ("no-roles", f"{name}-random-roles", f"{name}-untrained"):
+                cells.append(_lead(records, name, other, targets, count))
+        lines.append("| " + " | ".join(cells) + " |")
+    seeds = sorted({r["seed"] for r in records if r["seed"] is not None})
+    commits = ", ".join(sorted({r["commit"] for r in records}))
+    return (
+        f"Percent correct, averages over {', '.join(targets)}; paired differences (standard "
+        f"errors); seeds {seeds}, commits {commits}.\n\n" + "\n".join(lines) + "\n"
+    )
+
+
+def _lead(
+    records: Sequence[Record], name: str, other: str, targets: Sequence[str], shots: int
+) -> str:
+    try:
+        mean, error = difference(records, ("form", name), ("form", other), targets, shots)
+    except ValueError:
+        return "-"
+    return f"{mean:+.2f} ({error:.2f})"
+
+
+def _untrained(how: Variant) -> Variant:
+    return dataclasses.replace(how, trained=False)
+
+
+def _random(roles: int, k: int) -> Callable[[Graphs], Tensor]:
+    return lambda graphs: random_balanced(graphs, roles, seed=42 + k)

@@ -1,0 +1,1 @@
+"""Few-shot transfer: folds, records and the main tables."""

@@ -1,0 +1,185 @@
+"""Graphs that need no download: digits, the real networks of NetworkX, and synthetic families.
+
+scikit-learn and NetworkX are imported where they are used, so that importing this costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from artlas.graphs.collection import Graphs
+from artlas.graphs.measure import normalised_degree
+
+DENSITY = 4  # mean degree that every family with a free density is given
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Labelled graphs: ``graphs.y`` [G] counts from 0 and ``names[y]`` is the name of a class."""
+
+    name: str
+    graphs: Graphs
+    names: tuple[str, ...]
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """The class of every graph, [G]."""
+        assert self.graphs.y is not None
+        return self.graphs.y.numpy()
+
+    def halves(self, seed: int) -> tuple[Dataset, Dataset]:
+        """Split every class at random into two halves without a common graph, the smaller first."""
+        rng = np.random.default_rng(seed)
+        first: list[int] = []
+        second: list[int] = []
+        for label in range(len(self.names)):
+            members = rng.permutation(np.flatnonzero(self.labels == label)).tolist()
+            first += members[: len(members) // 2]
+            second += members[len(members) // 2 :]
+        return self._take(first), self._take(second)
+
+    def _take(self, ids: list[int]) -> Dataset:
+        return Dataset(self.name, self.graphs[sorted(ids)], self.names)
+
+
+def digits_as_graphs(per_class: int = 120, threshold: int = 4, seed: int = 0) -> Dataset:
+    """Handwritten digits of scikit-learn, 8 x 8 pixels of 0 to 16, as graphs of their ink.
+
+    Nodes are the pixels of at least ``threshold``, edges join the eight neighbours of a pixel, and
+    x [N, 3] is intensity / 16 with row and column in [-1, 1]. The drawing's topology (strokes,
+    holes, ends) is in the edges; where the ink lies is in the features alone.
+    """
+    from sklearn.datasets import load_digits
+
+    images, labels = load_digits(return_X_y=True)
+    images = images.reshape(-1, 8, 8)
+    rng = np.random.default_rng(seed)
+    chosen = np.sort(
+        np.concatenate(
+            [rng.permutation(np.flatnonzero(labels == c))[:per_class] for c in range(10)]
+        )
+    )
+    pairs, features = zip(*(_pixels(images[i], threshold) for i in chosen), strict=True)
+    graphs = Graphs.from_edges(pairs, x=list(features), y=labels[chosen])
+    return Dataset("digits", graphs, tuple(str(c) for c in range(10)))
+
+
+def _pixels(image: NDArray[np.float64], threshold: int) -> tuple[Any, NDArray[np.float64]]:
+    """One image [8, 8] as ``(num_nodes, edge_index)`` and its features [n, 3]."""
+    place = np.argwhere(image >= threshold)
+    apart = np.abs(place[:, None] - place[None]).max(-1)  # 1 for the eight neighbours
+    intensity = image[place[:, 0], place[:, 1]] / 16
+    x = np.column_stack([intensity, place / 3.5 - 1])
+    return (len(place), np.stack(np.nonzero(apart == 1))), x
+
+
+def real_networks() -> Dataset:
+    """The observed networks that NetworkX carries, each a class of its own; no features.
+
+    Weights are dropped. The karate club comes whole, and as the two clubs that it split into.
+    """
+    nx = _networkx()
+    karate = nx.karate_club_graph()
+    sides = {
+        club: karate.subgraph([n for n in karate if karate.nodes[n]["club"] == club])
+        for club in ("Mr. Hi", "Officer")
+    }
+    networks = {
+        "Karate club": karate,
+        "Karate, Mr. Hi": sides["Mr. Hi"],
+        "Karate, officers": sides["Officer"],
+        "Les Misérables": nx.les_miserables_graph(),
+        "Florentine families": nx.florentine_families_graph(),
+        "Southern women": nx.davis_southern_women_graph(),
+    }
+    plain = []
+    for network in networks.values():
+        bare = nx.Graph()
+        bare.add_nodes_from(network)
+        bare.add_edges_from(network.edges())
+        plain.append(bare)
+    return Dataset("networks", Graphs.from_networkx(plain, y=range(len(plain))), tuple(networks))
+
+
+def synthetic_families(
+    per_class: int = 120, smallest: int = 20, largest: int = 80, seed: int = 0
+) -> Dataset:
+    """Random graphs of eight families; sizes are uniform in [smallest, largest] in every one.
+
+    All but trees and grids have a mean degree near 4, so that size and density alone do not tell
+    them apart. Cliques of a ring have 3 to 7 nodes or a few more, and grids lack every twentieth
+    edge, so that hardly any graph comes twice. x [N, 1] is degree / maximum degree, the published
+    stand-in for absent features.
+    """
+    nx = _networkx()
+    makers = _families(nx)
+    rng = np.random.default_rng(seed)
+    graphs = [
+        make(int(rng.integers(smallest, largest + 1)), int(rng.integers(2**31)))
+        for make in makers.values()
+        for _ in range(per_class)
+    ]
+    made = Graphs.from_networkx(graphs, y=np.repeat(np.arange(len(makers)), per_class))
+    return Dataset("families", made.with_features(relative_degree(made)), tuple(makers))
+
+
+def _families(nx: Any) -> dict[str, Callable[[int, int], Any]]:
+    """Makers of a graph of n nodes from a seed, by the name of their family."""
+
+    def blocks(n: int, seed: int) -> Any:
+        sizes = [n // 3, n // 3, n - 2 * (n // 3)]
+        inside, across = 0.85 * 3 * DENSITY / n, 0.15 * 1.5 * DENSITY / n
+        matrix = [[min(1.0, inside) if a == b else across for b in range(3)] for a in range(3)]
+        return nx.stochastic_block_model(sizes, matrix, seed=seed)
+
+    def cliques(n: int, seed: int) -> Any:
+        rng, sizes = np.random.default_rng(seed), list[int]()
+        while (rest := n - sum(sizes)) >= 3:
+            sizes.append(min(rest, int(rng.integers(3, 8))))
+        sizes[-1] += rest
+        ring = nx.disjoint_union_all([nx.complete_graph(size) for size in sizes])
+        last = np.cumsum(sizes) - 1
+        ring.add_edges_from((int(end), (int(end) + 1) % n) for end in last)
+        return ring
+
+    def grid(n: int, seed: int) -> Any:
+        rng = np.random.default_rng(seed)
+        rows = int(rng.integers(3, int(n**0.5) + 1))
+        whole = nx.grid_2d_graph(-(-n // rows), rows)
+        net = nx.Graph(whole.subgraph(sorted(whole)[:n]))  # the last row may be short
+        edges = sorted(net.edges())
+        net.remove_edges_from(edges[i] for i in rng.choice(len(edges), len(edges) // 20, False))
+        return net
+
+    return {
+        "Erdős–Rényi": lambda n, seed: nx.gnm_random_graph(n, n * DENSITY // 2, seed=seed),
+        "Barabási–Albert": lambda n, seed: nx.barabasi_albert_graph(n, DENSITY // 2, seed=seed),
+        "Watts–Strogatz": lambda n, seed: nx.watts_strogatz_graph(n, DENSITY, 0.1, seed=seed),
+        "Random regular": lambda n, seed: nx.random_regular_graph(DENSITY, n, seed=seed),
+        "Block model": blocks,
+        "Ring of cliques": cliques,
+        "Grid": grid,
+        "Tree": lambda n, seed: nx.random_labeled_tree(n, seed=seed),
+    }
+
+
+def relative_degree(graphs: Graphs) -> Tensor:
+    """Every node's degree over the largest of its graph, [N, 1]; 0 in a graph without edges."""
+    return normalised_degree(graphs.degree, graphs.node_ptr).unsqueeze(1)
+
+
+def _networkx() -> Any:
+    try:
+        import networkx
+    except ImportError as error:
+        raise ImportError(
+            "These graphs are made by NetworkX, which is not installed. "
+            "To fix this: pip install 'artlas[demo]'"
+        ) from error
+    return networkx

@@ -1,0 +1,1 @@
+"""Embed files of graphs into one table of vectors."""

@@ -1,0 +1,54 @@
+"""Representations without any model: what a learned one has to beat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artlas.graphs.collection import Graphs
+
+Matrix = NDArray[np.float64]
+
+
+def sum_pool(graphs: Graphs) -> Matrix:
+    r""":math:`\sum_i X_i` of every graph, [G, d]; the node count where there are no features."""
+    if graphs.x is None:
+        return _sizes(graphs)[:, None]
+    x: Matrix = graphs.x.numpy().astype(np.float64)
+    return np.add.reduceat(x, graphs.node_ptr[:-1].numpy())
+
+
+def mean_pool(graphs: Graphs) -> Matrix:
+    r""":math:`\frac 1 N \sum_i X_i` of every graph, [G, d]."""
+    return sum_pool(graphs) / _sizes(graphs)[:, None]
+
+
+def degree_histogram(graphs: Graphs, bins: int = 12) -> Matrix:
+    """The share of nodes of degree 0, 1, ..., and of at least bins - 1, [G, bins]."""
+    owner = np.repeat(np.arange(len(graphs)), graphs.sizes.numpy())
+    degree = np.minimum(graphs.degree.numpy().astype(np.int64), bins - 1)
+    counts = np.bincount(owner * bins + degree, minlength=len(graphs) * bins)
+    shares: Matrix = counts.reshape(-1, bins) / _sizes(graphs)[:, None]
+    return shares
+
+
+def size(graphs: Graphs) -> Matrix:
+    r""":math:`[\log N, \log(1 + |E|)]` of every graph, [G, 2]."""
+    entries = np.diff(graphs.row_ptr.numpy()[graphs.node_ptr.numpy()])
+    counts: Matrix = np.column_stack([_sizes(graphs), 1 + entries / 2])
+    return np.log(counts)
+
+
+def _sizes(graphs: Graphs) -> Matrix:
+    counts: Matrix = graphs.sizes.numpy().astype(np.float64)
+    return counts
+
+
+CONTROLS: dict[str, Callable[[Graphs], Matrix]] = {
+    "sum pool of X": sum_pool,
+    "mean pool of X": mean_pool,
+    "degree histogram": degree_histogram,
+    "log(nodes, edges)": size,
+}

@@ -1,0 +1,1 @@
+"""Write a page about one graph."""

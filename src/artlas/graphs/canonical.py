@@ -1,0 +1,123 @@
+"""Make graphs undirected, loop-free, coalesced and binary, and report what was changed."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from artlas import kernels
+from artlas.errors import GraphCleaningWarning, fail
+from artlas.graphs.ragged import pointer
+from artlas.graphs.validation import check_total
+
+_CHANGES = {
+    "one_way": "one-way edges completed",
+    "duplicates": "duplicate entries merged",
+    "loops": "self-loops dropped",
+    "weights": "edge weights ignored",
+    "attributes": "graphs whose edge attributes were dropped",
+}
+
+
+def canonical(
+    sizes: Sequence[int],
+    edges: Sequence[Any],
+    changes: Counter[str],
+    undirected: bool = False,
+    first: int = 0,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """node_ptr, row_ptr, col of edges [2, E_g]: A = [A_in or A_in^T] without diagonal.
+
+    The nodes of every graph count from ``first``. What had to be changed is counted in ``changes``;
+    where edges are ``undirected`` by nature, one that is listed in one direction is no change.
+    """
+    total = sum(sizes)
+    check_total(total)
+    ends = _joined(sizes, edges)
+    native = kernels.native_data()
+    made = (
+        _sparse_rows(ends, total, first) if native is None else native.canonical(ends, total, first)
+    )
+    if made is None:
+        raise IndexError(f"A node is out of range: there are {total}, counted from {first}.")
+    count_changes(made, changes, undirected)
+    arrays = pointer(sizes), made.row_ptr, made.col
+    node_ptr, row_ptr, col = map(torch.from_numpy, arrays)
+    return node_ptr, row_ptr, col
+
+
+def count_changes(made: Any, changes: Counter[str], undirected: bool = False) -> None:
+    """Count what was changed when entries were made canonical."""
+    changes["duplicates"] += made.duplicates
+    if made.loops:
+        changes["loops"] += made.loops
+    if made.one_way and not undirected:
+        changes["one_way"] += made.one_way
+
+
+class _Rows(NamedTuple):
+    row_ptr: Any
+    col: Any
+    loops: int
+    duplicates: int
+    one_way: int
+
+
+def _joined(sizes: Sequence[int], edges: Sequence[Any]) -> Any:
+    """The edges of all graphs with global ids, int32 [2, E]; those of one graph as they are."""
+    if len(edges) == 1 and edges[0].dtype == np.int32:
+        return edges[0]
+    ends = np.empty((2, sum(part.shape[1] for part in edges)), dtype=np.int32)
+    node = entry = 0
+    for n, part in zip(sizes, edges, strict=True):
+        span = ends[:, entry : entry + part.shape[1]]
+        span[:] = part
+        span += node
+        node, entry = node + n, entry + part.shape[1]
+    return ends
+
+
+def _sparse_rows(ends: Any, total: int, first: int) -> _Rows | None:
+    """What the compiled code makes of entries [2, E], without it."""
+    from scipy.sparse import coo_array
+
+    if ends.size and (ends.min() < first or ends.max() >= total + first):
+        return None
+    kept = ends[:, ends[0] != ends[1]] - first
+    # Boolean, because SciPy sums duplicates, and a small integer would wrap around to zero.
+    ones = np.ones(kept.shape[1], dtype=bool)
+    a = coo_array((ones, (kept[0], kept[1])), shape=(total, total)).tocsr()
+    loops, duplicates = ends.shape[1] - kept.shape[1], kept.shape[1] - a.nnz
+    del kept, ones
+    reverse = a.T.tocsr()
+    same = np.array_equal(a.indptr, reverse.indptr) and np.array_equal(a.indices, reverse.indices)
+    # |A or A^T| - |A| = |A| - |A and A^T|: the entries whose reverse is absent.
+    either = a if same else a.maximum(reverse)
+    row_ptr, col = either.indptr.astype(np.int64), either.indices.astype(np.int32, copy=False)
+    return _Rows(row_ptr, col, loops, duplicates, either.nnz - a.nnz)
+
+
+def describe_changes(changes: Counter[str]) -> str:
+    """What was changed, in words; empty if nothing was."""
+    return ", ".join(f"{text}: {changes[key]:,}" for key, text in _CHANGES.items() if changes[key])
+
+
+def announce(changes: Counter[str], strict: bool) -> None:
+    """Warn of what was changed, or refuse it."""
+    found = describe_changes(changes)
+    if found and strict:
+        fail("the graphs are not canonical and strict=True", found, "clean them, or drop strict")
+    if found:
+        warnings.warn(
+            f"graphs were made undirected, loop-free, coalesced and binary ({found}). "
+            "strict=True refuses such input; warnings.simplefilter('ignore', "
+            "artlas.GraphCleaningWarning) silences this.",
+            GraphCleaningWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,154 @@
+"""How graphs of any make are checked and made canonical: the entrance to :class:`artlas.Graphs`.
+
+Objects of NetworkX, SciPy and PyTorch Geometric are recognised by what they offer, so none of the
+three is imported before it is needed, and the last never.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from artlas.errors import fail
+
+
+def items_of(obj: Any, test: Callable[[Any], bool], what: str) -> list[Any]:
+    """Return [obj] if obj passes the test, else its elements, all of which must pass it."""
+    if test(obj):
+        return [obj]
+    kind = type(obj).__name__
+    try:
+        items = list(obj)
+    except TypeError:
+        fail(f"the input is not {what}", f"a {kind}", "convert it")
+    if not items:
+        fail("the collection is empty", f"a {kind} without items", "pass at least one graph")
+    for i, item in enumerate(items):
+        if not test(item):
+            got = f"a {type(item).__name__} in a {kind}"
+            fail(f"item {i} is not {what}", got, "convert it or leave it out")
+    return items
+
+
+def as_array(value: Any, what: str) -> Any:
+    try:
+        if isinstance(value, Tensor):
+            value = value.float() if value.dtype == torch.bfloat16 else value
+            value = value.detach().cpu().numpy()
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        got = f"a {type(value).__name__} ({error})"
+        fail(f"{what} is not one dense array", got, "pass an array or evenly nested lists")
+
+
+def check_total(nodes: int) -> None:
+    if nodes > np.iinfo(np.int32).max:
+        fail("too many nodes for 32-bit ids", f"{nodes:,}", "split the collection")
+
+
+def check_size(n: Any, g: int) -> int:
+    try:
+        size = 0 if isinstance(n, bool) else operator.index(n)
+    except TypeError:
+        size = 0
+    if size < 1:
+        fix = "leave out graphs without nodes and pass num_nodes as an int"
+        fail(f"graph {g} has no nodes, or no whole number of nodes", f"num_nodes = {n!r}", fix)
+    return size
+
+
+def check_edges(edge_index: Any, n: int, g: int) -> Any:
+    """Check edge_index [2, E] against n nodes and return it as an array of integers."""
+    edges = as_array(edge_index, f"edge_index of graph {g}")
+    if edges.size == 0:
+        return np.empty((2, 0), dtype=np.int32)
+    if edges.ndim != 2 or len(edges) != 2:
+        got = f"a {type(edge_index).__name__} of shape {list(edges.shape)}"
+        fix = "stack sources and targets as its two rows; transpose a list of pairs"
+        fail(f"edge_index of graph {g} is not of shape [2, E]", got, fix)
+    if edges.dtype.kind not in "iu":
+        fail(f"node ids of graph {g} are not integers", f"{edges.dtype}", "convert them to int64")
+    low, high = edges.min(), edges.max()
+    if low < 0:
+        fail(f"a node id of graph {g} is negative", f"{low}", "number the nodes from 0")
+    if high >= n:
+        fix = "raise num_nodes, or number the nodes from 0"
+        fail(f"a node id of graph {g} is out of range", f"{high} with num_nodes = {n}", fix)
+    return edges
+
+
+def check_square(matrix: Any, g: int) -> int:
+    if matrix.shape[0] != matrix.shape[1]:
+        fix = "pass [n, n] (for a bipartite block B, [[0, B], [B.T, 0]])"
+        fail(f"the matrix of graph {g} is not square", f"shape {list(matrix.shape)}", fix)
+    return check_size(matrix.shape[0], g)
+
+
+def all_or_none(values: Sequence[Any], name: str) -> bool:
+    missing = [i for i, value in enumerate(values) if value is None]
+    if 0 < len(missing) < len(values):
+        got = f"{len(missing)} of {len(values)} without it, the first of them item {missing[0]}"
+        fail(f"only some items have {name}", got, f"give {name} to all of them or to none")
+    return not missing
+
+
+def check_widths(widths: Sequence[int]) -> None:
+    for i, width in enumerate(widths):
+        if width != widths[0]:
+            got = f"{widths[0]} features in item 0 and {width} in item {i}"
+            fail("feature widths differ", got, "bring them to one width or leave x out")
+
+
+def check_features(x: Any, sizes: Sequence[int]) -> Tensor | None:
+    """Check features, one array [n_g, d] per graph or one [N, d], and copy them to [N, d]."""
+    if x is None:
+        return None
+    nodes, reshape = sum(sizes), "pass one row per node; reshape one value per node to [N, 1]"
+    if isinstance(x, (list, tuple)) and all_or_none(x, "x"):
+        parts = [as_array(part, f"x of graph {g}") for g, part in enumerate(x)]
+        flat = len(parts) < nodes and [p.shape for p in parts] == [(n,) for n in sizes]
+        if flat or any(part.ndim > 1 for part in parts):
+            if len(parts) != len(sizes):
+                got = f"{len(parts)} arrays for {len(sizes)} graphs"
+                fail("x has the wrong length", got, "pass one array [n_g, d] per graph")
+            for g, (part, n) in enumerate(zip(parts, sizes, strict=True)):
+                if part.ndim != 2 or len(part) != n:
+                    got = f"shape {list(part.shape)} for {n} nodes"
+                    fail(f"x of graph {g} has the wrong shape", got, reshape)
+            check_widths([part.shape[1] for part in parts])
+            x = np.concatenate(parts)
+    x = as_array(x, "x")
+    if x.ndim != 2 or len(x) != nodes:
+        fail("x has the wrong shape", f"{list(x.shape)} for {nodes} nodes", reshape)
+    if x.dtype.kind not in "biuf":
+        fail("x does not hold real numbers", f"{x.dtype}", "pass a dense array of numbers")
+    with np.errstate(over="ignore"):
+        x = np.array(x, dtype=np.float32, order="C")
+    if not (finite := np.isfinite(x)).all():
+        node, column = np.argwhere(~finite)[0]
+        g = int(np.searchsorted(np.cumsum(sizes), node, side="right"))
+        got = f"{x[node, column]} as float32 in graph {g}, row {node}, column {column}"
+        fail("x has NaN or infinity", got, "replace it, e.g. by numpy.nan_to_num")
+    return torch.from_numpy(x)
+
+
+def check_labels(y: Any, sizes: Sequence[int]) -> Tensor | None:
+    """Check labels [G] or [N] and copy them: integers to int64, floats as they are."""
+    if y is None:
+        return None
+    y = as_array(y, "y")
+    if y.ndim != 1 or len(y) not in (len(sizes), sum(sizes)):
+        got = f"shape {list(y.shape)} for {len(sizes)} graphs with {sum(sizes)} nodes"
+        fail("y has the wrong length", got, "pass one label per graph, or one per node")
+    if y.dtype.kind not in "biuf":
+        fail("y does not hold numbers", f"{y.dtype}", "number the classes from 0")
+    if not np.isfinite(y).all():
+        row = int(np.isfinite(y).argmin())
+        fail("y has NaN or infinity", f"{y[row]} at row {row}", "leave out what has no label")
+    dtype = f"f{min(y.dtype.itemsize, 8)}" if y.dtype.kind == "f" else "i8"
+    return torch.from_numpy(np.array(y, dtype=dtype))

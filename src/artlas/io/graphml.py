@@ -1,0 +1,188 @@
+"""GraphML, read by expat as a stream: no entity, no document type and no other file is followed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NoReturn
+from xml.parsers import expat
+
+from artlas.errors import ReadError, refuse, shown
+from artlas.files.untrusted import read_bytes
+from artlas.io.assembly import Reading
+from artlas.io.graph_builder import NESTED, WEIGHTS, Builder, integer, real
+
+_REFUSED = {
+    "hyperedge": ("hyperedges are not read", "write each as edges between pairs of nodes"),
+    "port": ("ports are not read", "drop the ports: edges then join the nodes themselves"),
+}
+_INSIDE = {
+    "graphml": {""},
+    "key": {"graphml"},
+    "default": {"key"},
+    "graph": {"graphml"},
+    "node": {"graph"},
+    "edge": {"graph"},
+    "data": {"graph", "node", "edge"},
+}
+
+
+class _Key:
+    """A declared attribute: its name, the elements it is for and its type."""
+
+    def __init__(self, declared: dict[str, str]) -> None:
+        self.name = declared.get("attr.name", declared.get("id", ""))
+        self.target = declared.get("for", "all")
+        self.kind = declared.get("attr.type", "string")
+
+
+class _Reader:
+    """What expat calls, element by element."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self.build = Builder(path, size)
+        self.parser = expat.ParserCreate()
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self.start
+        self.parser.EndElementHandler = self.end
+        self.parser.CharacterDataHandler = self.characters
+        self.parser.StartDoctypeDeclHandler = self.doctype
+        self.parser.EntityDeclHandler = self.doctype
+        self.open: list[str] = [""]
+        self.skipped = 0  # depth inside an element that is passed over
+        self.keys: dict[str, _Key] = {}
+        self.key: _Key | None = None  # of the <key> or <data> that is open
+        self.line = 0  # of the <data> or <default> that is open
+        self.text: list[str] = []
+        self.structured = False
+        self.element_line = 0
+        self.element: dict[str, str] = {}  # the attributes of the open <node> or <edge>
+        self.values: dict[str, Any] = {}
+        self.graph_values: dict[str, Any] = {}
+        self.defaults: dict[tuple[str, str], Any] = {}
+        self.directed = False
+
+    def refuse(self, wrong: str, got: str, fix: str, line: int = 0) -> NoReturn:
+        self.build.refuse(line or self.parser.CurrentLineNumber, wrong, got, fix)
+
+    def doctype(self, *_: Any) -> None:
+        fix = "delete the <!DOCTYPE ...> part"
+        self.refuse("document types and entities are refused", "a <!DOCTYPE ...> or <!ENTITY>", fix)
+
+    def characters(self, text: str) -> None:
+        if self.skipped == 0 and self.open[-1] in ("data", "default"):
+            self.text.append(text)
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        name = tag.rpartition(":")[2]
+        if self.skipped or self.open[-1] in ("data", "default"):
+            self.skipped, self.structured = self.skipped + 1, True
+            return
+        if name in _REFUSED:
+            wrong, fix = _REFUSED[name]
+            self.refuse(wrong, f"<{name}> in <{self.open[-1]}>", fix)
+        if name == "graph" and "graph" in self.open:
+            got = f"<graph> in <{self.open[-1]}>"
+            self.refuse("nested graphs are not read", got, "write each graph beside the others")
+        if self.open == [""] and name != "graphml":
+            self.refuse("this is not GraphML", f"<{shown(name)}> first", "start with <graphml>")
+        if self.open[-1] not in _INSIDE.get(name, ()):
+            if name in _INSIDE:
+                self.refuse(
+                    "an element is out of place", f"<{name}> in <{self.open[-1]}>", "move it"
+                )
+            self.skipped = 1
+            return
+        self.open.append(name)
+        if name in ("data", "default"):
+            self.text, self.structured, self.line = [], False, self.parser.CurrentLineNumber
+        if name == "key":
+            self.declare(attributes)
+        elif name == "graph":
+            self.directed = attributes.get("edgedefault", "").strip().lower() == "directed"
+            self.graph_values = {}
+        elif name in ("node", "edge"):
+            self.element, self.values = attributes, {}
+            self.element_line = self.parser.CurrentLineNumber
+        elif name == "data":
+            self.key = self.keys.get(attributes.get("key", ""))
+            if self.key is None:
+                got, fix = shown(attributes.get("key")), "declare it by <key> before the graph"
+                self.refuse("a <data> names a key that is not declared", got, fix)
+
+    def declare(self, attributes: dict[str, str]) -> None:
+        if "id" not in attributes:
+            self.refuse("a <key> has no id", shown(attributes), "give every key an id")
+        self.key = self.keys[attributes["id"]] = _Key(attributes)
+
+    def value(self, key: _Key) -> Any:
+        """The text of the open <data> or <default> as the declared type; None if it is empty."""
+        text = "".join(self.text).strip()
+        if self.structured:
+            return NESTED
+        if key.kind == "string" or not text:
+            return text or None
+        try:
+            if key.kind == "boolean":
+                return {"true": True, "false": False, "1": True, "0": False}[text.lower()]
+            return integer(text) if key.kind in ("int", "long") else real(text)
+        except (KeyError, ValueError):
+            got = f"{shown(text)} for {shown(key.name)}, declared as {shown(key.kind)}"
+            self.refuse("a value is not of its type", got, "correct one of them", self.line)
+
+    def end(self, tag: str) -> None:
+        if self.skipped:
+            self.skipped -= 1
+            return
+        name = self.open.pop()
+        if name == "default" and self.key is not None:
+            self.defaults[self.key.target, self.key.name] = self.value(self.key)
+        elif name == "data" and self.key is not None:
+            values = self.graph_values if self.open[-1] == "graph" else self.values
+            values[self.key.name] = self.value(self.key)
+        elif name == "node":
+            self.build.node(self.attribute("id"), self.values, self.element_line)
+        elif name == "edge":
+            self.edge()
+        elif name == "graph":
+            y = self.graph_values.get("y", self.default("graph", "y"))
+            self.build.close(self.parser.CurrentLineNumber, y)
+
+    def attribute(self, name: str) -> str:
+        if name not in self.element:
+            got, fix = shown(self.element), f"add {name}=..."
+            self.refuse(f"a node or edge has no {name}", got, fix, self.element_line)
+        return self.element[name]
+
+    def default(self, target: str, name: str) -> Any:
+        return self.defaults.get((target, name), self.defaults.get(("all", name)))
+
+    def edge(self) -> None:
+        source, target = self.attribute("source"), self.attribute("target")
+        own = self.element.get("directed", "").strip().lower()
+        directed = own in ("true", "1") if own else self.directed
+        weights = [self.values.get(name, self.default("edge", name)) for name in WEIGHTS]
+        weight = weights[0] if weights[0] is not None else weights[1]
+        self.build.edge(source, target, self.element_line, directed, weight)
+
+    def finish(self) -> Reading:
+        # Columns come in the order in which nodes use them: NetworkX declares them in reverse.
+        for (target, name), default in self.defaults.items():
+            if target in ("node", "all"):
+                self.build.column(name).default = default
+        return self.build.finish()
+
+
+def read(path: Path) -> Reading:
+    """The graphs of a GraphML file, one for every <graph>."""
+    data = read_bytes(path)
+    reader = _Reader(path, len(data))
+    try:
+        reader.parser.Parse(data, True)
+    except ReadError:
+        raise
+    except expat.ExpatError as error:
+        got = expat.ErrorString(error.code)
+        refuse(path, "this is not well-formed XML", got, "write it anew", error.lineno)
+    except (LookupError, ValueError) as error:
+        refuse(path, "the encoding of the file is not known", str(error), "save it as UTF-8", 1)
+    return reader.finish()

@@ -1,0 +1,1 @@
+"""The paper: graphs to couplings, energies and representations."""

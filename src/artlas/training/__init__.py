@@ -1,0 +1,1 @@
+"""Train modules on unlabelled graphs of several domains."""
