@@ -10,7 +10,7 @@ import artlas
 from artlas import PretrainConfig, pretrain
 
 SMALL = artlas.ArtConfig(bases=4, roles=6, hidden=16)
-LONG = PretrainConfig(epochs=60, batch=8, every=3)
+LONG = PretrainConfig(epochs=60, batch=8, checkpoint_every=3)
 
 
 def domains(seed=0):

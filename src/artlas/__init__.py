@@ -20,12 +20,12 @@ from artlas.training.coverage import pretrain as pretrain
 from artlas.training.loop import PretrainConfig as PretrainConfig
 
 if TYPE_CHECKING:
-    from artlas.learning.estimators import ArtEmbedder as ArtEmbedder
     from artlas.learning.estimators import FewShotLinear as FewShotLinear
+    from artlas.learning.estimators import GraphEmbedder as GraphEmbedder
     from artlas.learning.estimators import PrototypeClassifier as PrototypeClassifier
 
 __version__ = "0.1.0"
-_ESTIMATORS = ("ArtEmbedder", "FewShotLinear", "PrototypeClassifier")
+_ESTIMATORS = ("GraphEmbedder", "FewShotLinear", "PrototypeClassifier")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The errors that artlas raises: what is wrong, what came, how to fix it."""
+"""Errors that say what is wrong, what was given, and how to fix it."""
 
 from __future__ import annotations
 
@@ -6,28 +6,31 @@ from typing import Any, NoReturn
 
 
 class GraphError(ValueError):
-    """Input that is not a collection of graphs: what is wrong, what came, how to fix it."""
+    """Raised for input that is not a valid collection of graphs."""
 
 
 class GraphCleaningWarning(UserWarning):
-    """Input that had to be changed to become undirected, loop-free, coalesced and binary."""
-
-
-def fail(wrong: str, got: str, fix: str) -> NoReturn:
-    raise GraphError(f"{wrong}; got {got}. To fix this, {fix}.")
+    """Issued when input was changed to be undirected, loop-free, binary and without duplicates."""
 
 
 class ReadError(GraphError):
-    """A file that is not what it should be: where, what is wrong, what came, how to fix it."""
+    """Raised for a file that cannot be read as graphs, vectors or a model; names the file."""
 
 
-def refuse(path: Any, wrong: str, got: str, fix: str, line: int | None = None) -> NoReturn:
+def raise_graph_error(wrong: str, got: str, fix: str) -> NoReturn:
+    """Raise a :class:`GraphError`: what is wrong, what was given, how to fix it."""
+    raise GraphError(f"{wrong}; got {got}. To fix this, {fix}.")
+
+
+def raise_read_error(
+    path: Any, wrong: str, got: str, fix: str, line: int | None = None
+) -> NoReturn:
     """Raise a :class:`ReadError` that names the file, and the line (counted from 1) if known."""
     where = f"{path}, line {line}" if line is not None else f"{path}"
     raise ReadError(f"{where}: {wrong}; got {got}. To fix this, {fix}.")
 
 
-def shown(value: Any, most: int = 60) -> str:
-    """repr(value), cut to be readable in one line of an error."""
+def quoted(value: Any, longest: int = 60) -> str:
+    """Return ``repr(value)``, shortened to fit into one line of an error message."""
     text = repr(value)
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."

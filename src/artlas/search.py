@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artlas.embedding import table
-from artlas.errors import refuse
+from artlas.errors import raise_read_error
 from artlas.files import stored
 from artlas.files.atomic import atomic
 from artlas.files.untrusted import read_npz
@@ -79,7 +79,9 @@ def build(tables: Sequence[Path], folder: Path) -> Index:
     for path, part in zip(tables, parts, strict=True):
         if part.facts["weights"] != parts[0].facts["weights"]:
             fix = "embed both with the same model"
-            refuse(path, "this was made by another model", f"that of {tables[0]} differs", fix)
+            raise_read_error(
+                path, "this was made by another model", f"that of {tables[0]} differs", fix
+            )
     q = np.concatenate([np.sqrt(np.maximum(part.energies, 0.0)) for part in parts])
     mean, spread = q.mean(0, dtype=np.float64), q.std(0, dtype=np.float64)
     spread = np.where(spread > 1e-9, spread, 1.0)
@@ -112,7 +114,7 @@ def _write(made: Index, folder: Path) -> None:
         if not (folder / FACTS).exists() and any(folder.iterdir()):
             shutil.rmtree(part)
             fix = "choose a folder that does not exist yet"
-            refuse(folder, "this folder is no index", "other files in it", fix)
+            raise_read_error(folder, "this folder is no index", "other files in it", fix)
         shutil.rmtree(folder)
     part.rename(folder)
 
@@ -120,12 +122,14 @@ def _write(made: Index, folder: Path) -> None:
 def load(folder: Path) -> Index:
     """Read an index that :func:`build` wrote."""
     if not (folder / FACTS).is_file():
-        refuse(folder, "there is no index here", f"no {FACTS}", "make one with artlas search build")
+        raise_read_error(
+            folder, "there is no index here", f"no {FACTS}", "make one with artlas search build"
+        )
     rows = read_npz(folder / ROWS)
     try:
         facts = stored.read_json(folder / FACTS)
     except json.JSONDecodeError as error:
-        refuse(folder / FACTS, "this is not JSON", str(error), "build the index anew")
+        raise_read_error(folder / FACTS, "this is not JSON", str(error), "build the index anew")
     approximate = None
     if (folder / INDEX).exists():
         approximate = _usearch().Index.restore(str(folder / INDEX))
@@ -136,7 +140,7 @@ def check_model(index: Index, model: ART, folder: Path) -> None:
     """Refuse a model that did not make the index: its coordinates mean something else."""
     if index.facts["weights"] != checkpoint.weights_hash(model):
         fix = "pass --model with the one that made it"
-        refuse(folder, "this was made by another model", "different weights", fix)
+        raise_read_error(folder, "this was made by another model", "different weights", fix)
 
 
 def _approximate(points: NDArray[np.float32]) -> Any:

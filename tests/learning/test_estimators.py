@@ -35,11 +35,11 @@ LABELS = np.array(["sparse", "dense"] * 12)
 
 
 def embedder(**changes):
-    return artlas.ArtEmbedder(artlas.ART(SMALL), **changes)
+    return artlas.GraphEmbedder(artlas.ART(SMALL), **changes)
 
 
 def test_clone_and_parameters(graphs):
-    first = artlas.ArtEmbedder("graph", "coordinates").fit(graphs)
+    first = artlas.GraphEmbedder("graph", "coordinates").fit(graphs)
     again = clone(first)
     assert again.get_params() == {"model": "graph", "representation": "coordinates"}
     assert not hasattr(again, "model_")
@@ -101,7 +101,7 @@ def test_no_graph_one_graph_and_a_generator(graphs):
 def test_every_column_has_its_own_name(graphs, representation, pooling):
     model = artlas.ART(artlas.ArtConfig(bases=3, roles=4, hidden=16, pooling=pooling))
     for data in (graphs, graphs.with_features(None)):
-        made = artlas.ArtEmbedder(model, representation).fit(data)
+        made = artlas.GraphEmbedder(model, representation).fit(data)
         names = made.get_feature_names_out()
         assert len(set(names)) == len(names) == made.transform(data).shape[1]
     names = embedder(representation="paper").fit(graphs).get_feature_names_out()

@@ -77,7 +77,7 @@ def test_ego_graphs_are_a_domain_too():
 
 @pytest.mark.parametrize("stop", [1, 5, 6, 11])
 def test_broken_off_and_continued_it_ends_with_the_same_bits(tmp_path, stop):
-    training = PretrainConfig(epochs=4, batch=16, every=2)
+    training = PretrainConfig(epochs=4, batch=16, checkpoint_every=2)
     whole = pretrain(domains(), SMALL, training, tmp_path / "whole")
 
     def interrupt(progress):
@@ -199,7 +199,7 @@ def test_the_optimiser_is_the_one_that_is_asked_for():
 
 
 def test_a_loss_that_is_not_finite_stops_with_the_batch_named(tmp_path):
-    training = PretrainConfig(epochs=3, batch=16, every=1)
+    training = PretrainConfig(epochs=3, batch=16, checkpoint_every=1)
 
     def spoil(progress):
         if progress.step == 4:

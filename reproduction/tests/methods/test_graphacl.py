@@ -102,7 +102,7 @@ def test_the_target_follows_the_encoder_and_has_no_gradient(batch):
     with torch.no_grad():
         for p in model.encoder.parameters():
             p += 1
-    model.settle()
+    model.after_step()
     for old, new in zip(before, model.target.parameters(), strict=True):
         torch.testing.assert_close(new.detach(), old + 0.1)
 

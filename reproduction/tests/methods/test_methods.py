@@ -45,7 +45,7 @@ def made(name, sources=None, **options):
 
 def training(name, epochs, **more):
     own = find(name).training["graph"]
-    return dataclasses.replace(own, epochs=epochs, batch=16, every=2, **more)
+    return dataclasses.replace(own, epochs=epochs, batch=16, checkpoint_every=2, **more)
 
 
 def permuted(graphs, rng):

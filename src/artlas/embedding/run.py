@@ -26,7 +26,7 @@ from artlas.embedding import table
 from artlas.embedding.pipeline import Task, ahead, behind, in_parallel
 from artlas.embedding.run_state import Parts
 from artlas.embedding.table import Vectors
-from artlas.errors import GraphError, refuse
+from artlas.errors import GraphError, raise_read_error
 from artlas.graphs.collection import Graphs
 from artlas.io.reading import read
 from artlas.method import checkpoint
@@ -130,7 +130,7 @@ def check_width(entry: Input, own: int, text: str, width: tuple[str, int] | None
     """Refuse an input whose nodes have other features than those of the first, (name, width)."""
     if width is not None and width[1] != own:
         wrong = f"its nodes have {own} features, those of {width[0]} have {width[1]}"
-        refuse(entry.path, wrong, text, "embed it into a file of its own")
+        raise_read_error(entry.path, wrong, text, "embed it into a file of its own")
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Made:
+class EmbeddedPiece:
     """The rows of a piece; ``kept`` if its part is there."""
 
     number: int
@@ -189,7 +189,7 @@ class Run(Parts):
         table.ending(out)
         self.out, self.inputs, self.model, self.representation = out, inputs, model, representation
         self.planned = 0  # nodes times bases that were handed out so far; kernels.done counts them
-        self._unkept, self._bytes, self._since = deque[Made](), 0, time.monotonic()
+        self._unkept, self._bytes, self._since = deque[EmbeddedPiece](), 0, time.monotonic()
         settings = {
             "representation": representation,
             "weights": checkpoint.weights_hash(model),
@@ -234,14 +234,14 @@ class Run(Parts):
         shutil.rmtree(self.folder)
         return outcome
 
-    def _write(self, pieces: Iterator[Made]) -> None:
+    def _write(self, pieces: Iterator[EmbeddedPiece]) -> None:
         """Write the rows as the table, if there are any; on the way they are kept."""
         rows = self._keeping(pieces)
         first = next(rows, None)
         if first is not None:
             table.write(self.out, itertools.chain([first], rows), part=self.folder / TABLE)
 
-    def _keeping(self, pieces: Iterator[Made]) -> Iterator[Vectors]:
+    def _keeping(self, pieces: Iterator[EmbeddedPiece]) -> Iterator[Vectors]:
         for one in pieces:
             if not one.kept:
                 self._unkept.append(one)
@@ -261,7 +261,9 @@ class Run(Parts):
             self._unkept.popleft()
         self._bytes, self._since = 0, time.monotonic()
 
-    def _tasks(self, outcome: Outcome, budget: int) -> Generator[Task[list[Made]], None, None]:
+    def _tasks(
+        self, outcome: Outcome, budget: int
+    ) -> Generator[Task[list[EmbeddedPiece]], None, None]:
         """What makes the rows of all inputs that can be used, in order; small inputs together."""
         begun = self.begun()
         width: tuple[str, int] | None = None
@@ -299,22 +301,24 @@ class Run(Parts):
                     first += len(graphs)
         yield from self._describing(waiting)
 
-    def _kept(self, number: int, first: int, total: int, width: int) -> list[Made]:
+    def _kept(self, number: int, first: int, total: int, width: int) -> list[EmbeddedPiece]:
         rows = table.read(self.part(number, first))
-        return [Made(number, first, total, width, rows, kept=True)]
+        return [EmbeddedPiece(number, first, total, width, rows, kept=True)]
 
-    def _describing(self, waiting: _Waiting, alone: bool = False) -> Iterator[Task[list[Made]]]:
+    def _describing(
+        self, waiting: _Waiting, alone: bool = False
+    ) -> Iterator[Task[list[EmbeddedPiece]]]:
         self.planned += waiting.nodes * self.model.config.bases
         if pieces := waiting.take():
             yield Task(partial(self._describe, pieces), alone)
 
-    def _describe(self, pieces: list[Piece]) -> list[Made]:
+    def _describe(self, pieces: list[Piece]) -> list[EmbeddedPiece]:
         """The rows of pieces, which are worked on at once."""
         names = [self.inputs[one.number].name for one in pieces]
         if len(pieces) == 1:
             (one,) = pieces
             rows = describe(self.model, one.graphs, self.representation, names[0], one.first)
-            return [Made(one.number, one.first, one.total, one.graphs.num_features, rows)]
+            return [EmbeddedPiece(one.number, one.first, one.total, one.graphs.num_features, rows)]
         joined = Graphs.concat(one.graphs.with_labels(None) for one in pieces)
         rows = describe(self.model, joined, self.representation, "")
         made, start = [], 0
@@ -326,7 +330,7 @@ class Run(Parts):
                 index=np.arange(one.first, one.first + len(one.graphs)),
                 label=labels_of(one.graphs),
             )
-            made.append(Made(one.number, one.first, one.total, joined.num_features, own))
+            made.append(EmbeddedPiece(one.number, one.first, one.total, joined.num_features, own))
             start = stop
         return made
 

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from artlas.errors import ReadError, refuse
+from artlas.errors import ReadError, raise_read_error
 from artlas.files import stored
 from artlas.files.untrusted import read_npz
 
@@ -27,7 +27,9 @@ class Parts:
         if manifest.exists() and manifest.stat().st_size:
             if stored.read_json(manifest) != wanted:
                 fix = f"delete {self.folder}, or write to another file"
-                refuse(manifest, "another run into this file was broken off", "its parts", fix)
+                raise_read_error(
+                    manifest, "another run into this file was broken off", "its parts", fix
+                )
             self._drop_damaged()
         else:
             shutil.rmtree(self.folder, ignore_errors=True)

@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas.errors import refuse, shown
+from artlas.errors import quoted, raise_read_error
 from artlas.files.atomic import atomic
 from artlas.files.untrusted import read_npz
 
@@ -75,7 +75,9 @@ def write(
 def ending(path: Path) -> str:
     """The ending of a file of vectors, which must be one that is known."""
     if path.suffix.lower() not in ENDINGS:
-        refuse(path, "the ending tells no format", shown(path.suffix), f"use {', '.join(ENDINGS)}")
+        raise_read_error(
+            path, "the ending tells no format", quoted(path.suffix), f"use {', '.join(ENDINGS)}"
+        )
     if path.suffix.lower() == ".parquet":
         _arrow(path)
     return path.suffix.lower()
@@ -84,11 +86,13 @@ def ending(path: Path) -> str:
 def read(path: Path) -> Vectors:
     """Read what :func:`write` wrote, from Parquet or NumPy."""
     if not path.is_file():
-        refuse(path, "there is no such file", "no file", "make one with artlas embed")
+        raise_read_error(path, "there is no such file", "no file", "make one with artlas embed")
     if path.suffix.lower() == ".npz":
         return _of_arrays(path, read_npz(path))
     if ending(path) != ".parquet":
-        refuse(path, "vectors are not read from CSV", shown(path.suffix), "write .parquet or .npz")
+        raise_read_error(
+            path, "vectors are not read from CSV", quoted(path.suffix), "write .parquet or .npz"
+        )
     _, parquet = _arrow(path)
     try:
         table = parquet.read_table(path)
@@ -105,7 +109,7 @@ def read(path: Path) -> Vectors:
             columns[name] = flat.reshape(len(table), -1)
     except (KeyError, ValueError, OSError) as error:
         fix = "make one with artlas embed"
-        refuse(path, "this is not a table of vectors", shown(str(error)), fix)
+        raise_read_error(path, "this is not a table of vectors", quoted(str(error)), fix)
     return _checked(path, columns, facts)
 
 
@@ -117,7 +121,7 @@ def _of_arrays(path: Path, arrays: dict[str, Any]) -> Vectors:
 def _checked(path: Path, arrays: dict[str, Any], facts: Any) -> Vectors:
     if not isinstance(facts, dict) or not set(COLUMNS) <= set(arrays):
         fix = "make one with artlas embed"
-        refuse(path, "this is not a table of vectors", shown(sorted(arrays)), fix)
+        raise_read_error(path, "this is not a table of vectors", quoted(sorted(arrays)), fix)
     return Vectors(**{name: arrays[name] for name in COLUMNS}, facts=facts)
 
 

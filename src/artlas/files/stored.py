@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialise
 from torch import Tensor
 
-from artlas.errors import refuse, shown
+from artlas.errors import quoted, raise_read_error
 from artlas.files.atomic import atomic
 
 
@@ -24,7 +24,9 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         with safe_open(path, framework="pt") as stored:
             return {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
-        refuse(path, "this is not a whole safetensors file", shown(str(error)), "write it anew")
+        raise_read_error(
+            path, "this is not a whole safetensors file", quoted(str(error)), "write it anew"
+        )
 
 
 def write_json(path: Path, content: Any, durable: bool = True) -> None:
@@ -36,7 +38,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        refuse(path, "this is not a JSON file", shown(str(error)), "write it anew")
+        raise_read_error(path, "this is not a JSON file", quoted(str(error)), "write it anew")
     if not isinstance(content, dict):
-        refuse(path, "this is not a JSON object", shown(content), "write it anew")
+        raise_read_error(path, "this is not a JSON object", quoted(content), "write it anew")
     return content

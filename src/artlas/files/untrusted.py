@@ -20,7 +20,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas.errors import refuse, shown
+from artlas.errors import quoted, raise_read_error
 from artlas.files.atomic import atomic
 
 RATIO = 200  # unpacked bytes per packed byte beyond which a file is taken for a bomb
@@ -38,7 +38,7 @@ def check_file(path: Path) -> int:
     if path.is_file():
         return path.stat().st_size
     got = "a folder" if path.is_dir() else "nothing there"
-    refuse(path, "this is not a file", got, "check the path")
+    raise_read_error(path, "this is not a file", got, "check the path")
 
 
 def suffix(path: Path) -> str:
@@ -63,11 +63,11 @@ def _grow(path: Path, stream: IO[bytes], packed: int) -> bytes:
             out.write(block)
             if out.tell() > allowed:
                 got = f"more than {allowed:,} bytes from {packed:,}"
-                refuse(
+                raise_read_error(
                     path, "this unpacks to far too much", got, "unpack it by hand if you trust it"
                 )
     except _BROKEN as error:
-        refuse(path, "this cannot be unpacked", str(error), "fetch or compress it anew")
+        raise_read_error(path, "this cannot be unpacked", str(error), "fetch or compress it anew")
     return out.getvalue()
 
 
@@ -86,7 +86,7 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         got = f"byte 0x{data[error.start]:02x}"
-        refuse(path, "this is not UTF-8 text", got, "save it as UTF-8", line)
+        raise_read_error(path, "this is not UTF-8 text", got, "save it as UTF-8", line)
 
 
 def open_archive(path: Path) -> zipfile.ZipFile:
@@ -95,7 +95,7 @@ def open_archive(path: Path) -> zipfile.ZipFile:
     try:
         archive = zipfile.ZipFile(path)
     except (*_BROKEN, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        refuse(path, "this is not a zip archive", str(error), "fetch it anew")
+        raise_read_error(path, "this is not a zip archive", str(error), "fetch it anew")
     try:
         _check_members(path, archive)
     except BaseException:
@@ -107,22 +107,26 @@ def open_archive(path: Path) -> zipfile.ZipFile:
 def _check_members(path: Path, archive: zipfile.ZipFile) -> None:
     members, fix = archive.infolist(), "unpack it by hand if you trust it"
     if len(members) > MOST_MEMBERS:
-        refuse(path, "the archive has too many members", f"{len(members):,}", fix)
+        raise_read_error(path, "the archive has too many members", f"{len(members):,}", fix)
     for member in members:
         name = PurePosixPath(member.filename.replace("\\", "/"))
         drive = len(name.parts) > 0 and name.parts[0].endswith(":")
         if name.is_absolute() or ".." in name.parts or drive or "\0" in member.filename:
-            got = shown(member.filename)
-            refuse(path, "the archive would write outside its folder", got, "do not use it")
+            got = quoted(member.filename)
+            raise_read_error(
+                path, "the archive would write outside its folder", got, "do not use it"
+            )
         if (member.external_attr >> 16) & 0o170000 == 0o120000:
-            refuse(path, "the archive holds a link", shown(member.filename), "do not use it")
+            raise_read_error(
+                path, "the archive holds a link", quoted(member.filename), "do not use it"
+            )
         if member.flag_bits & 1:
-            refuse(path, "the archive is encrypted", shown(member.filename), fix)
+            raise_read_error(path, "the archive is encrypted", quoted(member.filename), fix)
     # Only the total is judged: an honest array of ones shrinks a thousandfold.
     total = sum(member.file_size for member in members)
     if total > min(path.stat().st_size * RATIO + SLACK, MOST_BYTES):
         got = f"{total:,} bytes from {path.stat().st_size:,}"
-        refuse(path, "the archive unpacks to far too much", got, fix)
+        raise_read_error(path, "the archive unpacks to far too much", got, fix)
 
 
 def unpack(path: Path, folder: Path, wanted: Callable[[str], bool]) -> list[Path]:
@@ -149,12 +153,14 @@ def copy_member(
             while block := stream.read(BLOCK):
                 left -= len(block)
                 if left < 0:
-                    got = f"more than {member.file_size:,} bytes in {shown(member.filename)}"
-                    refuse(path, "a member is longer than the archive says", got, "do not use it")
+                    got = f"more than {member.file_size:,} bytes in {quoted(member.filename)}"
+                    raise_read_error(
+                        path, "a member is longer than the archive says", got, "do not use it"
+                    )
                 out.write(block)
     except (*_BROKEN, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
-        got = f"{shown(member.filename)}: {error}"
-        refuse(path, "a member of the archive cannot be unpacked", got, "fetch it anew")
+        got = f"{quoted(member.filename)}: {error}"
+        raise_read_error(path, "a member of the archive cannot be unpacked", got, "fetch it anew")
 
 
 def read_npz(path: Path, only: Collection[str] | None = None) -> dict[str, NDArray[Any]]:
@@ -166,39 +172,43 @@ def read_npz(path: Path, only: Collection[str] | None = None) -> dict[str, NDArr
             if member.filename.endswith(".npy") and (only is None or name in only):
                 arrays[name] = _read_npy(path, archive, member)
     if not arrays:
-        refuse(path, "the archive holds no arrays", "no .npy member", "write it by numpy.savez")
+        raise_read_error(
+            path, "the archive holds no arrays", "no .npy member", "write it by numpy.savez"
+        )
     return arrays
 
 
 def _read_npy(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
-    where, fix = f"array {shown(member.filename)}", "write it anew by numpy.savez"
+    where, fix = f"array {quoted(member.filename)}", "write it anew by numpy.savez"
     try:
         with archive.open(member) as stream:
             shape, fortran, dtype = _npy_header(stream)
             if dtype.hasobject:
                 got = f"{where} of Python objects, which could run code"
-                refuse(path, "the file holds pickled objects", got, "store plain arrays instead")
+                raise_read_error(
+                    path, "the file holds pickled objects", got, "store plain arrays instead"
+                )
             if dtype.kind not in "biufcSU" or dtype.itemsize == 0 or dtype.subdtype is not None:
-                got = f"{where} of {shown(str(dtype))}"
-                refuse(path, "an array holds neither numbers nor text", got, fix)
+                got = f"{where} of {quoted(str(dtype))}"
+                raise_read_error(path, "an array holds neither numbers nor text", got, fix)
             size = member.file_size - stream.tell()
             count = 1
             for length in shape:
                 count *= length
             if count * dtype.itemsize != size:
                 got = f"{where}: shape {list(shape)} of {dtype} in {size:,} bytes"
-                refuse(path, "an array is not as long as its header says", got, fix)
+                raise_read_error(path, "an array is not as long as its header says", got, fix)
             array: NDArray[Any] = np.empty(count, dtype=dtype)
             view, filled = array.view(np.uint8).reshape(-1), 0
             while filled < size:
                 block = stream.read(min(BLOCK, size - filled))
                 if not block:
-                    refuse(path, "an array ends too early", where, fix)
+                    raise_read_error(path, "an array ends too early", where, fix)
                 view[filled : filled + len(block)] = np.frombuffer(block, dtype=np.uint8)
                 filled += len(block)
             stream.read(1)  # reaching the end is what checks the archive's checksum
     except (*_BROKEN, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
-        refuse(path, "an array cannot be unpacked", f"{where}: {error}", fix)
+        raise_read_error(path, "an array cannot be unpacked", f"{where}: {error}", fix)
     return array.reshape(shape, order="F" if fortran else "C")
 
 
@@ -217,5 +227,5 @@ def _npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     except RuntimeError:
         raise
     except Exception as error:  # the header is a Python literal: its parser raises many kinds
-        raise OSError(f"not a NumPy header ({shown(str(error))})") from error
+        raise OSError(f"not a NumPy header ({quoted(str(error))})") from error
     return shape, fortran, dtype

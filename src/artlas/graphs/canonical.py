@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from artlas import kernels
-from artlas.errors import GraphCleaningWarning, fail
+from artlas.errors import GraphCleaningWarning, raise_graph_error
 from artlas.graphs.ragged import pointer
 from artlas.graphs.validation import check_total
 
@@ -112,7 +112,9 @@ def announce(changes: Counter[str], strict: bool) -> None:
     """Warn of what was changed, or refuse it."""
     found = describe_changes(changes)
     if found and strict:
-        fail("the graphs are not canonical and strict=True", found, "clean them, or drop strict")
+        raise_graph_error(
+            "the graphs are not canonical and strict=True", found, "clean them, or drop strict"
+        )
     if found:
         warnings.warn(
             f"graphs were made undirected, loop-free, coalesced and binary ({found}). "

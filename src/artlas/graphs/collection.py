@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from artlas.errors import fail
+from artlas.errors import raise_graph_error
 from artlas.graphs import molecules
 from artlas.graphs.canonical import announce, canonical
 from artlas.graphs.convert import (
@@ -165,7 +165,7 @@ class Graphs:
                 f"lengths {[len(y) for y in ys]}",
                 "drop y by with_labels(None) or replace it",
             )
-            fail("y is per graph in some parts and per node in others", got, fix)
+            raise_graph_error("y is per graph in some parts and per node in others", got, fix)
         zero = torch.zeros(1, dtype=torch.int64)
         return cls(
             torch.cat([zero] + [p.node_ptr[1:] + n for p, n in zip(parts, nodes, strict=True)]),
@@ -235,7 +235,7 @@ class Graphs:
         if ids.dtype == bool and ids.shape == (self.num_graphs,):
             ids = ids.nonzero()[0]
         if ids.shape == (0,):
-            fail("the selection has no graph", f"{index!r}", "select at least one")
+            raise_graph_error("the selection has no graph", f"{index!r}", "select at least one")
         if ids.dtype.kind not in "iu" or ids.ndim > 1:
             raise IndexError(
                 f"Graphs takes a number, a slice, a mask of {self.num_graphs} booleans or a list "
@@ -288,7 +288,9 @@ class Graphs:
         """Cut into runs of at most max_nodes nodes, in order; a graph above it comes alone."""
         whole = isinstance(max_nodes, (int, np.integer)) and not isinstance(max_nodes, bool)
         if not whole or max_nodes < 1:
-            fail("max_nodes is not a positive integer", f"{max_nodes!r}", "pass e.g. 4096")
+            raise_graph_error(
+                "max_nodes is not a positive integer", f"{max_nodes!r}", "pass e.g. 4096"
+            )
         pointer, cuts = self.node_ptr.numpy(), [0]
         while cuts[-1] < self.num_graphs:
             stop = np.searchsorted(pointer, pointer[cuts[-1]] + max_nodes, side="right") - 1
@@ -308,13 +310,13 @@ class Graphs:
         """Numbers of the nodes with these ids, as an array; ids that stand for no node fail."""
         if self.ids is None:
             fix = "use node numbers; artlas.read keeps the ids of a file"
-            fail("the nodes have no ids", f"{ids!r}", fix)
+            raise_graph_error("the nodes have no ids", f"{ids!r}", fix)
         if "ids" not in self.derived:
             self.derived["ids"] = {name: i for i, name in enumerate(self.ids.tolist())}
         known = self.derived["ids"]
         wanted = np.asarray(ids).reshape(-1).tolist()
         if (missing := [name for name in wanted if name not in known]) != []:
-            fail("no node has this id", f"{missing[0]!r}", "look them up in .ids")
+            raise_graph_error("no node has this id", f"{missing[0]!r}", "look them up in .ids")
         return np.array([known[name] for name in wanted], dtype=np.int64)
 
     def with_features(self, x: Any) -> Graphs:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from artlas.errors import fail
+from artlas.errors import raise_graph_error
 from artlas.graphs.validation import as_array, check_edges
 
 
@@ -45,7 +45,9 @@ def matrix_edges(matrix: Any, g: int, changes: Counter[str]) -> Any:
         edges, values = np.stack([matrix.row, matrix.col]), matrix.data
     if values.dtype.kind not in "biuf" or not np.isfinite(values).all():
         fix = "store every edge as 1 and nothing else"
-        fail(f"the matrix of graph {g} has entries that are not finite", f"{values.dtype}", fix)
+        raise_graph_error(
+            f"the matrix of graph {g} has entries that are not finite", f"{values.dtype}", fix
+        )
     if not values.all():
         edges, values = edges[:, values != 0], values[values != 0]
     changes["weights"] += int((values != 1).sum())
@@ -75,7 +77,9 @@ def networkx_features(graph: Any, names: Sequence[str], g: int) -> Any:
         values = [attributes.get(name) for _, attributes in graph.nodes(data=True)]
         if (missing := [n for n, v in zip(graph, values, strict=True) if v is None]) != []:
             got = f"node {missing[0]!r} without it"
-            fail(f"not every node of graph {g} has {name!r}", got, "set this node attribute")
+            raise_graph_error(
+                f"not every node of graph {g} has {name!r}", got, "set this node attribute"
+            )
         column = as_array(values, f"node attribute {name!r} of graph {g}")
         columns.append(column.reshape(len(values), -1))
     return np.concatenate(columns, axis=1)
@@ -90,7 +94,9 @@ def data_list(data: Any, i: int) -> list[Any]:
             got = str(error)
     elif getattr(data, "batch", None) is None:
         return [data]
-    fail(f"item {i} is a batch that cannot be split", got, "pass the list of its Data objects")
+    raise_graph_error(
+        f"item {i} is a batch that cannot be split", got, "pass the list of its Data objects"
+    )
 
 
 def data_edges(data: Any, n: int, g: int, changes: Counter[str]) -> Any:
@@ -112,5 +118,5 @@ def data_labels(ys: Sequence[Any], sizes: Sequence[int]) -> Any:
         if y.size not in (1, sizes[g]) or (y.ndim > 1 and y.size != len(y)):
             got = f"shape {list(y.shape)} for {sizes[g]} nodes"
             fix = "keep one column, data.y = data.y[:, j], or none, data.y = None"
-            fail(f"y of graph {g} is neither one label nor one per node", got, fix)
+            raise_graph_error(f"y of graph {g} is neither one label nor one per node", got, fix)
     return np.concatenate([y.reshape(-1) for y in labels])

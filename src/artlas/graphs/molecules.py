@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas.errors import refuse, shown
+from artlas.errors import quoted, raise_read_error
 
 LONGEST = 10_000  # characters
 
@@ -72,19 +72,23 @@ class Molecules:
 
     def add(self, smiles: Any, where: Any, line: int | None = None) -> None:
         if not isinstance(smiles, str):
-            refuse(where, "a SMILES is not a string", shown(smiles), "pass strings", line)
+            raise_read_error(
+                where, "a SMILES is not a string", quoted(smiles), "pass strings", line
+            )
         if len(smiles) > LONGEST:
             got, fix = f"{len(smiles):,} characters", f"keep to {LONGEST:,}"
-            refuse(where, "a SMILES is too long", got, fix, line)
+            raise_read_error(where, "a SMILES is too long", got, fix, line)
         if len(smiles) > MOST_ATOMS:
             rough = self._parse(smiles, sanitize=False)
             if rough is not None and rough.GetNumAtoms() > MOST_ATOMS:
                 got, fix = f"{rough.GetNumAtoms():,} atoms", f"keep to {MOST_ATOMS:,}, or split it"
-                refuse(where, "a molecule is too large", got, fix, line)
+                raise_read_error(where, "a molecule is too large", got, fix, line)
         mol = self._parse(smiles)
         if mol is None or mol.GetNumAtoms() == 0:
             wrong = "RDKit finds no molecule here" if mol is None else "a molecule has no atoms"
-            refuse(where, wrong, shown(smiles), "correct the SMILES or leave it out", line)
+            raise_read_error(
+                where, wrong, quoted(smiles), "correct the SMILES or leave it out", line
+            )
         bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in mol.GetBonds()]
         self.bonds.append(np.array(bonds, dtype=np.int64).reshape(-1, 2).T + self.nodes)
         self.features.append(atom_features(mol))
@@ -100,7 +104,7 @@ class Molecules:
     def joined(self, where: Any) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Bonds [2, B] and features [N, 9] of all molecules, whose atoms are numbered through."""
         if not self.sizes:
-            refuse(where, "there are no molecules", "none", "pass at least one SMILES")
+            raise_read_error(where, "there are no molecules", "none", "pass at least one SMILES")
         return np.concatenate(self.bonds, axis=1), np.concatenate(self.features)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from artlas.errors import fail
+from artlas.errors import raise_graph_error
 
 
 def items_of(obj: Any, test: Callable[[Any], bool], what: str) -> list[Any]:
@@ -25,13 +25,15 @@ def items_of(obj: Any, test: Callable[[Any], bool], what: str) -> list[Any]:
     try:
         items = list(obj)
     except TypeError:
-        fail(f"the input is not {what}", f"a {kind}", "convert it")
+        raise_graph_error(f"the input is not {what}", f"a {kind}", "convert it")
     if not items:
-        fail("the collection is empty", f"a {kind} without items", "pass at least one graph")
+        raise_graph_error(
+            "the collection is empty", f"a {kind} without items", "pass at least one graph"
+        )
     for i, item in enumerate(items):
         if not test(item):
             got = f"a {type(item).__name__} in a {kind}"
-            fail(f"item {i} is not {what}", got, "convert it or leave it out")
+            raise_graph_error(f"item {i} is not {what}", got, "convert it or leave it out")
     return items
 
 
@@ -43,12 +45,14 @@ def as_array(value: Any, what: str) -> Any:
         return np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
         got = f"a {type(value).__name__} ({error})"
-        fail(f"{what} is not one dense array", got, "pass an array or evenly nested lists")
+        raise_graph_error(
+            f"{what} is not one dense array", got, "pass an array or evenly nested lists"
+        )
 
 
 def check_total(nodes: int) -> None:
     if nodes > np.iinfo(np.int32).max:
-        fail("too many nodes for 32-bit ids", f"{nodes:,}", "split the collection")
+        raise_graph_error("too many nodes for 32-bit ids", f"{nodes:,}", "split the collection")
 
 
 def check_size(n: Any, g: int) -> int:
@@ -58,7 +62,9 @@ def check_size(n: Any, g: int) -> int:
         size = 0
     if size < 1:
         fix = "leave out graphs without nodes and pass num_nodes as an int"
-        fail(f"graph {g} has no nodes, or no whole number of nodes", f"num_nodes = {n!r}", fix)
+        raise_graph_error(
+            f"graph {g} has no nodes, or no whole number of nodes", f"num_nodes = {n!r}", fix
+        )
     return size
 
 
@@ -70,22 +76,30 @@ def check_edges(edge_index: Any, n: int, g: int) -> Any:
     if edges.ndim != 2 or len(edges) != 2:
         got = f"a {type(edge_index).__name__} of shape {list(edges.shape)}"
         fix = "stack sources and targets as its two rows; transpose a list of pairs"
-        fail(f"edge_index of graph {g} is not of shape [2, E]", got, fix)
+        raise_graph_error(f"edge_index of graph {g} is not of shape [2, E]", got, fix)
     if edges.dtype.kind not in "iu":
-        fail(f"node ids of graph {g} are not integers", f"{edges.dtype}", "convert them to int64")
+        raise_graph_error(
+            f"node ids of graph {g} are not integers", f"{edges.dtype}", "convert them to int64"
+        )
     low, high = edges.min(), edges.max()
     if low < 0:
-        fail(f"a node id of graph {g} is negative", f"{low}", "number the nodes from 0")
+        raise_graph_error(
+            f"a node id of graph {g} is negative", f"{low}", "number the nodes from 0"
+        )
     if high >= n:
         fix = "raise num_nodes, or number the nodes from 0"
-        fail(f"a node id of graph {g} is out of range", f"{high} with num_nodes = {n}", fix)
+        raise_graph_error(
+            f"a node id of graph {g} is out of range", f"{high} with num_nodes = {n}", fix
+        )
     return edges
 
 
 def check_square(matrix: Any, g: int) -> int:
     if matrix.shape[0] != matrix.shape[1]:
         fix = "pass [n, n] (for a bipartite block B, [[0, B], [B.T, 0]])"
-        fail(f"the matrix of graph {g} is not square", f"shape {list(matrix.shape)}", fix)
+        raise_graph_error(
+            f"the matrix of graph {g} is not square", f"shape {list(matrix.shape)}", fix
+        )
     return check_size(matrix.shape[0], g)
 
 
@@ -93,7 +107,9 @@ def all_or_none(values: Sequence[Any], name: str) -> bool:
     missing = [i for i, value in enumerate(values) if value is None]
     if 0 < len(missing) < len(values):
         got = f"{len(missing)} of {len(values)} without it, the first of them item {missing[0]}"
-        fail(f"only some items have {name}", got, f"give {name} to all of them or to none")
+        raise_graph_error(
+            f"only some items have {name}", got, f"give {name} to all of them or to none"
+        )
     return not missing
 
 
@@ -101,7 +117,9 @@ def check_widths(widths: Sequence[int]) -> None:
     for i, width in enumerate(widths):
         if width != widths[0]:
             got = f"{widths[0]} features in item 0 and {width} in item {i}"
-            fail("feature widths differ", got, "bring them to one width or leave x out")
+            raise_graph_error(
+                "feature widths differ", got, "bring them to one width or leave x out"
+            )
 
 
 def check_features(x: Any, sizes: Sequence[int]) -> Tensor | None:
@@ -115,25 +133,29 @@ def check_features(x: Any, sizes: Sequence[int]) -> Tensor | None:
         if flat or any(part.ndim > 1 for part in parts):
             if len(parts) != len(sizes):
                 got = f"{len(parts)} arrays for {len(sizes)} graphs"
-                fail("x has the wrong length", got, "pass one array [n_g, d] per graph")
+                raise_graph_error(
+                    "x has the wrong length", got, "pass one array [n_g, d] per graph"
+                )
             for g, (part, n) in enumerate(zip(parts, sizes, strict=True)):
                 if part.ndim != 2 or len(part) != n:
                     got = f"shape {list(part.shape)} for {n} nodes"
-                    fail(f"x of graph {g} has the wrong shape", got, reshape)
+                    raise_graph_error(f"x of graph {g} has the wrong shape", got, reshape)
             check_widths([part.shape[1] for part in parts])
             x = np.concatenate(parts)
     x = as_array(x, "x")
     if x.ndim != 2 or len(x) != nodes:
-        fail("x has the wrong shape", f"{list(x.shape)} for {nodes} nodes", reshape)
+        raise_graph_error("x has the wrong shape", f"{list(x.shape)} for {nodes} nodes", reshape)
     if x.dtype.kind not in "biuf":
-        fail("x does not hold real numbers", f"{x.dtype}", "pass a dense array of numbers")
+        raise_graph_error(
+            "x does not hold real numbers", f"{x.dtype}", "pass a dense array of numbers"
+        )
     with np.errstate(over="ignore"):
         x = np.array(x, dtype=np.float32, order="C")
     if not (finite := np.isfinite(x)).all():
         node, column = np.argwhere(~finite)[0]
         g = int(np.searchsorted(np.cumsum(sizes), node, side="right"))
         got = f"{x[node, column]} as float32 in graph {g}, row {node}, column {column}"
-        fail("x has NaN or infinity", got, "replace it, e.g. by numpy.nan_to_num")
+        raise_graph_error("x has NaN or infinity", got, "replace it, e.g. by numpy.nan_to_num")
     return torch.from_numpy(x)
 
 
@@ -144,11 +166,15 @@ def check_labels(y: Any, sizes: Sequence[int]) -> Tensor | None:
     y = as_array(y, "y")
     if y.ndim != 1 or len(y) not in (len(sizes), sum(sizes)):
         got = f"shape {list(y.shape)} for {len(sizes)} graphs with {sum(sizes)} nodes"
-        fail("y has the wrong length", got, "pass one label per graph, or one per node")
+        raise_graph_error(
+            "y has the wrong length", got, "pass one label per graph, or one per node"
+        )
     if y.dtype.kind not in "biuf":
-        fail("y does not hold numbers", f"{y.dtype}", "number the classes from 0")
+        raise_graph_error("y does not hold numbers", f"{y.dtype}", "number the classes from 0")
     if not np.isfinite(y).all():
         row = int(np.isfinite(y).argmin())
-        fail("y has NaN or infinity", f"{y[row]} at row {row}", "leave out what has no label")
+        raise_graph_error(
+            "y has NaN or infinity", f"{y[row]} at row {row}", "leave out what has no label"
+        )
     dtype = f"f{min(y.dtype.itemsize, 8)}" if y.dtype.kind == "f" else "i8"
     return torch.from_numpy(np.array(y, dtype=dtype))

@@ -39,7 +39,7 @@ class SolverConfig:
     r"""How a problem is solved from one start.
 
     mirror, exact: most steps of each kind; sinkhorn: most iterations of a mirror step; epsilon: its
-    :math:`\epsilon` relative to the spread of the gradient; mass: a step that moves no more L1 mass
+    :math:`\epsilon` relative to the spread of the gradient; tolerance: a step that moves no more L1 mass
     than this is the last of its problem.
     """
 
@@ -47,11 +47,11 @@ class SolverConfig:
     exact: int = 200
     sinkhorn: int = 500
     epsilon: float = 0.05
-    mass: float = 1e-7
+    tolerance: float = 1e-7
 
     def __post_init__(self) -> None:
         checks.whole(self, "mirror", "exact", "sinkhorn", least=0)
-        checks.positive(self, "epsilon", "mass")
+        checks.positive(self, "epsilon", "tolerance")
 
 
 EXACT = SolverConfig()
@@ -163,7 +163,7 @@ def _from_start(
         config.sinkhorn,
         config.epsilon,
         config.exact,
-        config.mass,
+        config.tolerance,
         1e-3,
         torch.get_num_threads(),
         stats,

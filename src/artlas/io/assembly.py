@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from artlas.errors import refuse
+from artlas.errors import raise_read_error
 from artlas.graphs.canonical import canonical
 from artlas.graphs.collection import Graphs
 from artlas.graphs.validation import check_features, check_labels
@@ -50,8 +50,10 @@ def assemble(
 def check_announced(path: Path, nodes: int, size: int, line: int | None = None) -> None:
     """Refuse a node count that a file of ``size`` bytes merely states: it costs memory."""
     if nodes < 1:
-        refuse(path, "there are no nodes", f"{nodes}", "leave out files without a graph", line)
+        raise_read_error(
+            path, "there are no nodes", f"{nodes}", "leave out files without a graph", line
+        )
     if nodes > NODES_ALWAYS + NODES_PER_BYTE * size:
         got = f"{nodes:,} in a file of {size:,} bytes"
         fix = "correct the node count, or drop the isolated nodes"
-        refuse(path, "the file announces more nodes than it can describe", got, fix, line)
+        raise_read_error(path, "the file announces more nodes than it can describe", got, fix, line)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas.errors import ReadError, refuse, shown
+from artlas.errors import ReadError, quoted, raise_read_error
 from artlas.files.untrusted import read_bytes, read_text
 from artlas.io.assembly import Reading, assemble
 from artlas.io.number_tables import parse_numbers
@@ -61,12 +61,12 @@ def read(path: Path, delimiter: str | None = None, header: bool | None = None) -
     data = read_bytes(path)
     if (nul := data.find(b"\0")) >= 0:
         line = data.count(b"\n", 0, nul) + 1
-        refuse(path, "this is not text", "a NUL byte", "save it as UTF-8 text", line)
+        raise_read_error(path, "this is not text", "a NUL byte", "save it as UTF-8 text", line)
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     lines, starts = _first_lines(data)
     if not lines:
-        refuse(path, "there are no edges", "no rows", "write two node ids in every row")
+        raise_read_error(path, "there are no edges", "no rows", "write two node ids in every row")
     character = _check_delimiter(path, delimiter) or _guess_delimiter(lines)
     sample = [words for _, words in _rows("\n".join(lines), character, path, sampling=True)]
     layout = _lay_out(sample, character, header)
@@ -117,7 +117,7 @@ def _is_comment(line: str) -> bool:
 def _check_delimiter(path: Path, delimiter: str | None) -> str | None:
     if delimiter is not None and (delimiter not in _DELIMITERS or not delimiter):
         fix = "pass ',', ';', '\\t' or ' ' (any blanks), or leave delimiter out"
-        refuse(path, "the delimiter is unknown", shown(delimiter), fix)
+        raise_read_error(path, "the delimiter is unknown", quoted(delimiter), fix)
     return delimiter
 
 
@@ -148,7 +148,7 @@ def _rows(
         except csv.Error as error:
             if not sampling:  # the sample may end within quotes
                 fix = 'close every quote, and double the quotes within ids ("")'
-                refuse(path, "the quotes are broken", str(error), fix, line)
+                raise_read_error(path, "the quotes are broken", str(error), fix, line)
         return
     for number, line_text in enumerate(lines, start=1):
         if line_text.strip() and not _is_comment(line_text):
@@ -278,22 +278,26 @@ def _words(path: Path, layout: _Layout, changes: Counter[str]) -> tuple[NDArray[
     for row, (line, words) in enumerate(rows):
         if len(words) < 2:
             fix = "write two node ids in every row, or pass the delimiter"
-            refuse(path, "a row has too few columns", shown(" ".join(words)), fix, line)
+            raise_read_error(path, "a row has too few columns", quoted(" ".join(words)), fix, line)
         if len(words) != layout.width:
             got = f"{len(words)} columns after {layout.width} in the first row"
             fix = "write the same columns in every row, and quote ids that hold the delimiter"
-            refuse(path, "a row has another number of columns", got, fix, line)
+            raise_read_error(path, "a row has another number of columns", got, fix, line)
         if row == 0 and layout.header:
             continue
         for i in (layout.source, layout.target):
             if not words[i]:
                 got = f"nothing in column {i + 1}"
-                refuse(path, "a node id is empty", got, "fill it in or drop the row", line)
+                raise_read_error(
+                    path, "a node id is empty", got, "fill it in or drop the row", line
+                )
             flat.append(number.setdefault(words[i], len(number)))
         if layout.weight is not None:
             weights.append(words[layout.weight])
     if not flat:
-        refuse(path, "there are no edges", "a header only", "write two node ids in every row")
+        raise_read_error(
+            path, "there are no edges", "a header only", "write two node ids in every row"
+        )
     if layout.named or all(_is_number(word) for word in weights):
         weighted = (word for word in weights if word)
         changes["weights"] += sum(not _is_number(w) or float(w) != 1 for w in weighted)

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from artlas.errors import shown
+from artlas.errors import quoted
 from artlas.files.untrusted import read_text
 from artlas.io.assembly import Reading
 from artlas.io.graph_builder import NESTED, WEIGHTS, Builder, integer, is_number, real
@@ -85,7 +85,9 @@ class _Reader:
             directed = frame.values.get("directed", 0)
             if directed not in (0, 1):
                 fix = "write directed 0 or directed 1"
-                self.build.refuse(frame.at, "directed is not 0 or 1", shown(directed), fix)
+                self.build.raise_read_error(
+                    frame.at, "directed is not 0 or 1", quoted(directed), fix
+                )
             for edge in self.edges:
                 source, target, weight = edge.values.values()
                 self.build.edge(source, target, edge.at, directed == 1, weight)
@@ -95,11 +97,15 @@ class _Reader:
     def scalar(self, frame: _Frame, name: str) -> Any:
         value = frame.values.get(name)
         if value is None:
-            got = shown(sorted(frame.values))
-            self.build.refuse(frame.at, f"{_a(frame.kind)} has no {name}", got, f"add {name}")
+            got = quoted(sorted(frame.values))
+            self.build.raise_read_error(
+                frame.at, f"{_a(frame.kind)} has no {name}", got, f"add {name}"
+            )
         if not (is_number(value) or isinstance(value, str)) or value != value:
             got, fix = f"a list, two values or NaN for {name}", "give one number or string"
-            self.build.refuse(frame.at, f"{_a(frame.kind)} has no single {name}", got, fix)
+            self.build.raise_read_error(
+                frame.at, f"{_a(frame.kind)} has no single {name}", got, fix
+            )
         return value
 
 
@@ -111,7 +117,7 @@ def read(path: Path) -> Reading:
     """The graphs of a GML file, one for every ``graph [ ... ]``."""
     text = read_text(path)
     reader = _Reader(path, text)
-    refuse, stack, key = reader.build.refuse, [_Frame("file", 0)], ""
+    raise_read_error, stack, key = reader.build.raise_read_error, [_Frame("file", 0)], ""
     for match in _TOKEN.finditer(text):
         kind, at = match.lastgroup or "end", match.start(match.lastgroup or 0)
         value: Any = match[kind]
@@ -120,7 +126,7 @@ def read(path: Path) -> Reading:
         if kind == "other":
             rest = text[at : at + 40].partition("\n")[0]
             wrong = "a string does not end" if value == '"' else "this is not GML"
-            refuse(at, wrong, shown(rest), "correct it or write the file anew")
+            raise_read_error(at, wrong, quoted(rest), "correct it or write the file anew")
         if key == "":
             if kind == "word":
                 key = value
@@ -128,7 +134,7 @@ def read(path: Path) -> Reading:
                 reader.close(stack.pop())
             else:
                 fix = "write a key before every value, and as many ] as ["
-                refuse(at, "a key is missing", shown(value), fix)
+                raise_read_error(at, "a key is missing", quoted(value), fix)
             continue
         if kind == "open":
             stack.append(_Frame(stack[-1].inner(key), at))
@@ -139,15 +145,15 @@ def read(path: Path) -> Reading:
         elif kind == "number" or value in _SPECIAL:
             number = _SPECIAL[value] if value in _SPECIAL else _number(value)
             if number is None:
-                refuse(at, "a number cannot be read", shown(value), "shorten it")
+                raise_read_error(at, "a number cannot be read", quoted(value), "shorten it")
             stack[-1].set(key, number)
         else:
             fix = "write a number, a quoted string or a list after every key"
-            refuse(at, f"the value of {shown(key)} is missing", shown(value), fix)
+            raise_read_error(at, f"the value of {quoted(key)} is missing", quoted(value), fix)
         key = ""
     if key or len(stack) > 1:
         line = reader.build.line_of(stack[-1].at)
-        got = f"the end after {shown(key)}" if key else f"no ] for the [ of line {line}"
-        refuse(len(text), "the file ends too early", got, "complete it")
+        got = f"the end after {quoted(key)}" if key else f"no ] for the [ of line {line}"
+        raise_read_error(len(text), "the file ends too early", got, "complete it")
     labels = reader.labels if all(label is not None for label in reader.labels) else None
     return reader.build.finish(labels)

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from artlas.errors import refuse, shown
+from artlas.errors import quoted, raise_read_error
 from artlas.graphs.collection import Graphs
 from artlas.graphs.ragged import pointer
 from artlas.graphs.validation import check_features, check_labels
@@ -104,10 +104,10 @@ class Builder:
         self.numbers: dict[Hashable, int] = {}
         self.changes = Counter[str]()
 
-    def refuse(self, where: int | str, wrong: str, got: str, fix: str) -> NoReturn:
+    def raise_read_error(self, where: int | str, wrong: str, got: str, fix: str) -> NoReturn:
         if isinstance(where, int):
-            refuse(self.path, wrong, got, fix, self.line_of(where))
-        refuse(self.path, f"{where}: {wrong}" if where else wrong, got, fix, self.line)
+            raise_read_error(self.path, wrong, got, fix, self.line_of(where))
+        raise_read_error(self.path, f"{where}: {wrong}" if where else wrong, got, fix, self.line)
 
     def column(self, name: str) -> Column:
         return self.columns.setdefault(name, Column())
@@ -116,7 +116,7 @@ class Builder:
         """Add a node that edges call ``key``."""
         if key in self.numbers:
             fix = "give every node of a graph an id of its own"
-            self.refuse(where, "a node id appears twice", shown(key), fix)
+            self.raise_read_error(where, "a node id appears twice", quoted(key), fix)
         row = len(self.names)
         self.numbers[key] = row
         self.names.append(key)
@@ -140,11 +140,13 @@ class Builder:
         """End a graph: every edge must have found its nodes."""
         if not self.numbers:
             fix = "leave out graphs without nodes"
-            self.refuse(where, "a graph has no nodes", f"graph {len(self.sizes)}", fix)
+            self.raise_read_error(where, "a graph has no nodes", f"graph {len(self.sizes)}", fix)
         for position, key, place in self.late:
             if key not in self.numbers:
                 fix = "declare the node in the same graph, or drop the edge"
-                self.refuse(place, "an edge names a node that is not there", shown(key), fix)
+                self.raise_read_error(
+                    place, "an edge names a node that is not there", quoted(key), fix
+                )
             self.ends[position] = self.numbers[key]
         self.sizes.append(len(self.numbers))
         self.graph_y.append(y)
@@ -153,7 +155,7 @@ class Builder:
     def finish(self, names: Sequence[Any] | None = None, guesses: Sequence[str] = ()) -> Reading:
         """The reading of all graphs; ``names`` replace the keys of the nodes as their names."""
         if not self.sizes:
-            self.refuse(
+            self.raise_read_error(
                 "", "there is no graph in the file", "none", "check that it is the right one"
             )
         said = list(guesses)
@@ -197,7 +199,7 @@ class Builder:
         most = ENTRIES_ALWAYS + ENTRIES_PER_BYTE * self.size
         if nodes * sum(column.default is not None for column in self.columns.values()) > most:
             got = f"{len(self.columns):,} attributes for {nodes:,} nodes from {self.size:,} bytes"
-            self.refuse(
+            self.raise_read_error(
                 "", "default values make far too much of the file", got, "drop the defaults"
             )
         for name, column in self.columns.items():

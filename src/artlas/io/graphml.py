@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 from xml.parsers import expat
 
-from artlas.errors import ReadError, refuse, shown
+from artlas.errors import ReadError, quoted, raise_read_error
 from artlas.files.untrusted import read_bytes
 from artlas.io.assembly import Reading
 from artlas.io.graph_builder import NESTED, WEIGHTS, Builder, integer, real
@@ -61,12 +61,14 @@ class _Reader:
         self.defaults: dict[tuple[str, str], Any] = {}
         self.directed = False
 
-    def refuse(self, wrong: str, got: str, fix: str, line: int = 0) -> NoReturn:
-        self.build.refuse(line or self.parser.CurrentLineNumber, wrong, got, fix)
+    def raise_read_error(self, wrong: str, got: str, fix: str, line: int = 0) -> NoReturn:
+        self.build.raise_read_error(line or self.parser.CurrentLineNumber, wrong, got, fix)
 
     def doctype(self, *_: Any) -> None:
         fix = "delete the <!DOCTYPE ...> part"
-        self.refuse("document types and entities are refused", "a <!DOCTYPE ...> or <!ENTITY>", fix)
+        self.raise_read_error(
+            "document types and entities are refused", "a <!DOCTYPE ...> or <!ENTITY>", fix
+        )
 
     def characters(self, text: str) -> None:
         if self.skipped == 0 and self.open[-1] in ("data", "default"):
@@ -79,15 +81,19 @@ class _Reader:
             return
         if name in _REFUSED:
             wrong, fix = _REFUSED[name]
-            self.refuse(wrong, f"<{name}> in <{self.open[-1]}>", fix)
+            self.raise_read_error(wrong, f"<{name}> in <{self.open[-1]}>", fix)
         if name == "graph" and "graph" in self.open:
             got = f"<graph> in <{self.open[-1]}>"
-            self.refuse("nested graphs are not read", got, "write each graph beside the others")
+            self.raise_read_error(
+                "nested graphs are not read", got, "write each graph beside the others"
+            )
         if self.open == [""] and name != "graphml":
-            self.refuse("this is not GraphML", f"<{shown(name)}> first", "start with <graphml>")
+            self.raise_read_error(
+                "this is not GraphML", f"<{quoted(name)}> first", "start with <graphml>"
+            )
         if self.open[-1] not in _INSIDE.get(name, ()):
             if name in _INSIDE:
-                self.refuse(
+                self.raise_read_error(
                     "an element is out of place", f"<{name}> in <{self.open[-1]}>", "move it"
                 )
             self.skipped = 1
@@ -106,12 +112,12 @@ class _Reader:
         elif name == "data":
             self.key = self.keys.get(attributes.get("key", ""))
             if self.key is None:
-                got, fix = shown(attributes.get("key")), "declare it by <key> before the graph"
-                self.refuse("a <data> names a key that is not declared", got, fix)
+                got, fix = quoted(attributes.get("key")), "declare it by <key> before the graph"
+                self.raise_read_error("a <data> names a key that is not declared", got, fix)
 
     def declare(self, attributes: dict[str, str]) -> None:
         if "id" not in attributes:
-            self.refuse("a <key> has no id", shown(attributes), "give every key an id")
+            self.raise_read_error("a <key> has no id", quoted(attributes), "give every key an id")
         self.key = self.keys[attributes["id"]] = _Key(attributes)
 
     def value(self, key: _Key) -> Any:
@@ -126,8 +132,10 @@ class _Reader:
                 return {"true": True, "false": False, "1": True, "0": False}[text.lower()]
             return integer(text) if key.kind in ("int", "long") else real(text)
         except (KeyError, ValueError):
-            got = f"{shown(text)} for {shown(key.name)}, declared as {shown(key.kind)}"
-            self.refuse("a value is not of its type", got, "correct one of them", self.line)
+            got = f"{quoted(text)} for {quoted(key.name)}, declared as {quoted(key.kind)}"
+            self.raise_read_error(
+                "a value is not of its type", got, "correct one of them", self.line
+            )
 
     def end(self, tag: str) -> None:
         if self.skipped:
@@ -149,8 +157,8 @@ class _Reader:
 
     def attribute(self, name: str) -> str:
         if name not in self.element:
-            got, fix = shown(self.element), f"add {name}=..."
-            self.refuse(f"a node or edge has no {name}", got, fix, self.element_line)
+            got, fix = quoted(self.element), f"add {name}=..."
+            self.raise_read_error(f"a node or edge has no {name}", got, fix, self.element_line)
         return self.element[name]
 
     def default(self, target: str, name: str) -> Any:
@@ -182,7 +190,9 @@ def read(path: Path) -> Reading:
         raise
     except expat.ExpatError as error:
         got = expat.ErrorString(error.code)
-        refuse(path, "this is not well-formed XML", got, "write it anew", error.lineno)
+        raise_read_error(path, "this is not well-formed XML", got, "write it anew", error.lineno)
     except (LookupError, ValueError) as error:
-        refuse(path, "the encoding of the file is not known", str(error), "save it as UTF-8", 1)
+        raise_read_error(
+            path, "the encoding of the file is not known", str(error), "save it as UTF-8", 1
+        )
     return reader.finish()

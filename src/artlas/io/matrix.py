@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas.errors import refuse, shown
+from artlas.errors import quoted, raise_read_error
 from artlas.files.untrusted import read_bytes
 from artlas.files.untrusted import read_npz as read_arrays
 from artlas.io.assembly import Reading, assemble, check_announced
@@ -44,7 +44,7 @@ def read_market(path: Path) -> Reading:
     line, sizes = _read_sizes(path, data, 3 if banner.coordinate else 2)
     n = sizes[0]
     if n != sizes[1]:
-        refuse(path, "the matrix is not square", f"shape {sizes[:2]}", _SQUARE, line)
+        raise_read_error(path, "the matrix is not square", f"shape {sizes[:2]}", _SQUARE, line)
     check_announced(path, n, len(data), line)
     changes: Counter[str] = Counter()
     if banner.coordinate:
@@ -62,17 +62,17 @@ def _read_banner(path: Path, data: bytes) -> _Banner:
     words = first.lower().split()
     fix = f"begin the file with e.g. {_BANNER!r}"
     if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"]:
-        refuse(path, "the first line is no Matrix Market banner", shown(first), fix, 1)
+        raise_read_error(path, "the first line is no Matrix Market banner", quoted(first), fix, 1)
     if words[3] == "complex" or words[4] == "hermitian":
         fix = "store the real adjacency, without its phases"
-        refuse(path, "the entries are complex", shown(first), fix, 1)
+        raise_read_error(path, "the entries are complex", quoted(first), fix, 1)
     known = (("coordinate", "array"), tuple(_FIELDS), _SYMMETRIES)
     for word, allowed in zip(words[2:], known, strict=True):
         if word not in allowed:
             fix = f"use one of {', '.join(allowed)}"
-            refuse(path, "the banner has an unknown word", shown(word), fix, 1)
+            raise_read_error(path, "the banner has an unknown word", quoted(word), fix, 1)
     if words[2] == "array" and words[3] == "pattern":
-        refuse(path, "an array has no pattern", shown(first), "use integer or real", 1)
+        raise_read_error(path, "an array has no pattern", quoted(first), "use integer or real", 1)
     return _Banner(words[2] == "coordinate", words[3], words[4])
 
 
@@ -86,8 +86,8 @@ def _read_sizes(path: Path, data: bytes, count: int) -> tuple[int, list[int]]:
     words = text.split()
     if len(words) != count or not all(w.isdigit() and len(w) < 19 for w in words):
         fix = f"write {' '.join(['rows', 'columns', 'entries'][:count])} there"
-        got = shown(text.decode("ascii", "replace"))
-        refuse(path, "the line of sizes is missing or broken", got, fix, line)
+        got = quoted(text.decode("ascii", "replace"))
+        raise_read_error(path, "the line of sizes is missing or broken", got, fix, line)
     return line, [int(word) for word in words]
 
 
@@ -99,7 +99,7 @@ def _coordinates(
     if len(table) != entries:
         got = f"{len(table):,} entries of {entries:,}"
         fix = "correct the third size, or fetch the file anew"
-        refuse(path, "the file has not as many entries as it says", got, fix, skip)
+        raise_read_error(path, "the file has not as many entries as it says", got, fix, skip)
     ends = table[:, :2]
     right = (ends >= 1) & (ends <= n) & (ends == np.floor(ends))
     if not right.all():
@@ -107,7 +107,7 @@ def _coordinates(
         fix = "number rows and columns from 1"
         got = f"{ends[row].tolist()} with {n} rows"
         line = _line_of(data, skip, row)
-        refuse(path, "an entry lies outside the matrix", got, fix, line)
+        raise_read_error(path, "an entry lies outside the matrix", got, fix, line)
     return ends.T.astype(np.int64) - 1, None if kind is None else table[:, 2]
 
 
@@ -130,7 +130,7 @@ def _dense(
     if len(values) != due:
         got = f"{len(values):,} values, where {due:,} are due for {n} rows"
         fix = "write one value a line, column by column (the lower triangle if symmetric)"
-        refuse(path, "the array has the wrong length", got, fix, skip)
+        raise_read_error(path, "the array has the wrong length", got, fix, skip)
     if general:
         place = np.arange(due)
         return np.stack([place % n, place // n]), values
@@ -147,7 +147,7 @@ def _weighed(
         return edges
     if values.dtype.kind not in "biuf" or not np.isfinite(values).all():
         fix = "store every edge as 1 and nothing else"
-        refuse(path, "the matrix has entries that are not finite", f"{values.dtype}", fix)
+        raise_read_error(path, "the matrix has entries that are not finite", f"{values.dtype}", fix)
     if not values.all():
         edges, values = edges[:, values != 0], values[values != 0]
     changes["weights"] += int((values != 1).sum())
@@ -172,7 +172,7 @@ def read_npz(path: Path) -> Reading:
         n, edges, values = _square(path, name, arrays[name])
     edges = _weighed(path, edges, values, changes)
     ignored = sorted(set(arrays) - {*known, "_is_array"})
-    guesses = [guess, *(f"array {shown(name)} ignored" for name in ignored[:8])]
+    guesses = [guess, *(f"array {quoted(name)} ignored" for name in ignored[:8])]
     x, y = rest.get("x"), rest.get("y")
     return assemble([n], [edges], undirected=False, x=x, y=y, guesses=guesses, changes=changes)
 
@@ -180,9 +180,9 @@ def read_npz(path: Path) -> Reading:
 def _only(path: Path, arrays: dict[str, Any], rest: Iterable[str]) -> str:
     square = [name for name, array in arrays.items() if array.ndim == 2]
     if len(square) != 1:
-        got = f"arrays {shown(sorted([*arrays, *rest]))}"
+        got = f"arrays {quoted(sorted([*arrays, *rest]))}"
         fix = "save edge_index [2, E], adjacency [n, n], or a matrix by scipy.sparse.save_npz"
-        refuse(path, "the archive holds no graph that is known", got, fix)
+        raise_read_error(path, "the archive holds no graph that is known", got, fix)
     return square[0]
 
 
@@ -190,12 +190,14 @@ def _integers(path: Path, arrays: dict[str, Any], name: str, ndim: int) -> NDArr
     """An array of whole numbers within int64, by name."""
     array = arrays.get(name)
     if array is None:
-        refuse(path, f"array {name!r} is missing", f"{shown(sorted(arrays))}", _SAVE)
+        raise_read_error(path, f"array {name!r} is missing", f"{quoted(sorted(arrays))}", _SAVE)
     if array.ndim != ndim or array.dtype.kind not in "iu":
         got = f"{array.dtype} of shape {list(array.shape)}"
-        refuse(path, f"array {name!r} is no integer array of {ndim} dimensions", got, _SAVE)
+        raise_read_error(
+            path, f"array {name!r} is no integer array of {ndim} dimensions", got, _SAVE
+        )
     if array.size and int(array.max()) >= 2**63:
-        refuse(path, f"array {name!r} is out of range", f"{array.max()}", _SAVE)
+        raise_read_error(path, f"array {name!r} is out of range", f"{array.max()}", _SAVE)
     return array.astype(np.int64)
 
 
@@ -207,13 +209,15 @@ def _sparse(path: Path, arrays: dict[str, Any]) -> tuple[int, NDArray[Any], NDAr
     layout = text.decode("ascii", "replace")
     if layout not in ("csr", "csc", "coo"):
         fix = "save matrix.tocsr() instead"
-        refuse(path, "the sparse format is not csr, csc or coo", shown(layout), fix)
+        raise_read_error(path, "the sparse format is not csr, csc or coo", quoted(layout), fix)
     shape = _integers(path, arrays, "shape", 1).tolist()
     if len(shape) != 2 or shape[0] != shape[1]:
-        refuse(path, "the matrix is not square", f"shape {shape}", _SQUARE)
+        raise_read_error(path, "the matrix is not square", f"shape {shape}", _SQUARE)
     n, values = shape[0], arrays.get("data")
     if values is None or values.ndim != 1:
-        refuse(path, "array 'data' is missing or has the wrong shape", shown(sorted(arrays)), _SAVE)
+        raise_read_error(
+            path, "array 'data' is missing or has the wrong shape", quoted(sorted(arrays)), _SAVE
+        )
     check_announced(path, n, path.stat().st_size)
     if layout == "coo":
         row, col = (_integers(path, arrays, name, 1) for name in ("row", "col"))
@@ -222,12 +226,12 @@ def _sparse(path: Path, arrays: dict[str, Any]) -> tuple[int, NDArray[Any], NDAr
         steps = np.diff(pointer)
         if len(pointer) != n + 1 or pointer[0] != 0 or (steps < 0).any() or pointer[-1] != len(col):
             got = f"{len(pointer)} pointers for {n} rows and {len(col)} entries"
-            refuse(path, "array 'indptr' does not fit", got, _SAVE)
+            raise_read_error(path, "array 'indptr' does not fit", got, _SAVE)
         row = np.repeat(np.arange(n), steps)
         row, col = (row, col) if layout == "csr" else (col, row)
     if not len(row) == len(col) == len(values):
         got = f"{len(row)} rows, {len(col)} columns and {len(values)} values"
-        refuse(path, "the arrays differ in length", got, _SAVE)
+        raise_read_error(path, "the arrays differ in length", got, _SAVE)
     edges = np.stack([row, col])
     _check_range(path, edges, n)
     return n, edges, values
@@ -236,7 +240,7 @@ def _sparse(path: Path, arrays: dict[str, Any]) -> tuple[int, NDArray[Any], NDAr
 def _check_range(path: Path, edges: NDArray[Any], n: int) -> None:
     if edges.size and (edges.min() < 0 or edges.max() >= n):
         got = f"{edges.min()} to {edges.max()} with {n} nodes"
-        refuse(path, "a node id is out of range", got, "number the nodes from 0")
+        raise_read_error(path, "a node id is out of range", got, "number the nodes from 0")
 
 
 def _edge_index(
@@ -245,7 +249,7 @@ def _edge_index(
     edges = _integers(path, arrays, "edge_index", 2)
     if len(edges) != 2:
         fix = "stack sources and targets as its two rows"
-        refuse(path, "edge_index is not of shape [2, E]", f"{list(edges.shape)}", fix)
+        raise_read_error(path, "edge_index is not of shape [2, E]", f"{list(edges.shape)}", fix)
     size = path.stat().st_size
     if "num_nodes" in rest:
         n = int(_integers(path, rest, "num_nodes", 0))
@@ -258,7 +262,7 @@ def _edge_index(
     weight = arrays.get("edge_weight")
     if weight is not None and weight.shape != edges.shape[1:]:
         got = f"shape {list(weight.shape)} for {edges.shape[1]} edges"
-        refuse(path, "edge_weight has the wrong length", got, "save one weight per edge")
+        raise_read_error(path, "edge_weight has the wrong length", got, "save one weight per edge")
     if weight is None:
         return n, edges, None
     return n, edges, np.where(weight == 0, 2, weight)  # an edge is there whatever its weight
@@ -266,10 +270,12 @@ def _edge_index(
 
 def _square(path: Path, name: str, array: NDArray[Any]) -> tuple[int, NDArray[Any], NDArray[Any]]:
     if array.ndim != 2 or array.shape[0] != array.shape[1]:
-        refuse(path, f"array {name!r} is not square", f"shape {list(array.shape)}", _SQUARE)
+        raise_read_error(
+            path, f"array {name!r} is not square", f"shape {list(array.shape)}", _SQUARE
+        )
     check_announced(path, len(array), path.stat().st_size)
     if array.dtype.kind not in "biuf":
         fix = "store every edge as 1 and nothing else"
-        refuse(path, f"array {name!r} does not hold numbers", f"{array.dtype}", fix)
+        raise_read_error(path, f"array {name!r} does not hold numbers", f"{array.dtype}", fix)
     edges = np.stack(array.nonzero())
     return len(array), edges, array[edges[0], edges[1]]

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
-from artlas.errors import refuse, shown
+from artlas.errors import quoted, raise_read_error
 from artlas.files.untrusted import read_text, suffix
 from artlas.io.assembly import Reading
 from artlas.io.graph_builder import NESTED, WEIGHTS, Builder, is_number
@@ -32,7 +32,7 @@ def _decode(path: Path, text: str, before: int = 0) -> Any:
             return json.loads(text, parse_int=_whole)
     except json.JSONDecodeError as error:
         got, fix = f"{error.msg} at column {error.colno}", "correct it or write the file anew"
-        refuse(path, "this is not JSON", got, fix, before + error.lineno)
+        raise_read_error(path, "this is not JSON", got, fix, before + error.lineno)
 
 
 class _Reader:
@@ -45,17 +45,21 @@ class _Reader:
     def graph(self, value: Any, where: str) -> None:
         fix = "write an object with the lists nodes and links, as networkx.node_link_data does"
         if not isinstance(value, dict):
-            self.build.refuse(where, "a graph is not an object", shown(value), fix)
+            self.build.raise_read_error(where, "a graph is not an object", quoted(value), fix)
         keys = [key for key in ("links", "edges") if isinstance(value.get(key), list)]
         if not isinstance(value.get("nodes"), list) or not keys:
-            got = f"the keys {shown(sorted(value))}"
-            self.build.refuse(where, "a graph has no list of nodes or no list of links", got, fix)
+            got = f"the keys {quoted(sorted(value))}"
+            self.build.raise_read_error(
+                where, "a graph has no list of nodes or no list of links", got, fix
+            )
         if len(keys) == 2:
-            self.build.refuse(where, "a graph has both links and edges", "two lists", "keep one")
+            self.build.raise_read_error(
+                where, "a graph has both links and edges", "two lists", "keep one"
+            )
         directed = value.get("directed", False)
         if not isinstance(directed, (bool, int)) or directed not in (0, 1):
-            got = shown(directed)
-            self.build.refuse(where, "directed is not true or false", got, "correct it")
+            got = quoted(directed)
+            self.build.raise_read_error(where, "directed is not true or false", got, "correct it")
         inner = f"{where}." if where else ""
         named = self.nodes(value["nodes"], f"{inner}nodes")
         self.links(value[keys[0]], f"{inner}{keys[0]}", named, directed == 1)
@@ -70,10 +74,10 @@ class _Reader:
             place = f"{where}[{i}]"
             if not isinstance(node, dict):
                 fix = 'write every node as an object, {"id": ...}'
-                self.build.refuse(place, "a node is not an object", shown(node), fix)
+                self.build.raise_read_error(place, "a node is not an object", quoted(node), fix)
             if named and "id" not in node:
                 fix = "give an id to every node or to none"
-                self.build.refuse(place, "a node has no id", shown(node), fix)
+                self.build.raise_read_error(place, "a node has no id", quoted(node), fix)
             key = self.key(node["id"], place) if named else i
             values = {name: _scalar(node[name]) for name in node if name != "id"}
             self.build.node(key, values, place)
@@ -85,12 +89,14 @@ class _Reader:
             place = f"{where}[{i}]"
             if not isinstance(link, dict) or "source" not in link or "target" not in link:
                 fix = 'write {"source": ..., "target": ...}'
-                self.build.refuse(place, "a link has no source or no target", shown(link), fix)
+                self.build.raise_read_error(
+                    place, "a link has no source or no target", quoted(link), fix
+                )
             ends = [self.key(link[name], place) for name in ("source", "target")]
             if not named and not all(type(end) is int for end in ends):
                 fix = "give the nodes ids, or number them from 0 in the links"
-                self.build.refuse(
-                    place, "nodes without ids are not named by position", shown(link), fix
+                self.build.raise_read_error(
+                    place, "nodes without ids are not named by position", quoted(link), fix
                 )
             weight = next((link[name] for name in WEIGHTS if link.get(name) is not None), None)
             self.build.edge(ends[0], ends[1], place, directed, weight)
@@ -102,7 +108,9 @@ class _Reader:
             plain = isinstance(part, str) or (is_number(part) and math.isfinite(_wide(part)))
             if not plain:
                 fix = "use strings or numbers as ids"
-                self.build.refuse(where, "an id is not a string or a number", shown(value), fix)
+                self.build.raise_read_error(
+                    where, "an id is not a string or a number", quoted(value), fix
+                )
         return tuple(value) if isinstance(value, list) else value
 
 
@@ -123,7 +131,7 @@ def read(path: Path) -> Reading:
     except RecursionError:
         fix = "write a flat object with nodes and links"
         line = reader.build.line
-        refuse(path, "the JSON is nested too deeply", "thousands of levels", fix, line)
+        raise_read_error(path, "the JSON is nested too deeply", "thousands of levels", fix, line)
     said = ["nodes have no id: links are positions"] if reader.by_position else []
     return reader.build.finish(guesses=said)
 

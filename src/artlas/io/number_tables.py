@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artlas import kernels
-from artlas.errors import refuse, shown
+from artlas.errors import quoted, raise_read_error
 from artlas.files.untrusted import mapped
 
 BLANKS = b" \t\r\f\v"
@@ -54,9 +54,11 @@ def _refuse_row(
 ) -> None:
     fix = f"write {columns} {'whole ' if kind.kind == 'i' else ''}numbers in every row"
     if fault in ("few", "many"):
-        refuse(path, f"a row has not {columns} values", f"{found} in {shown(text)}", fix, line)
+        raise_read_error(
+            path, f"a row has not {columns} values", f"{found} in {quoted(text)}", fix, line
+        )
     wrong = f"a value is out of range for {kind}" if fault == "range" else "a value is no number"
-    refuse(path, wrong, shown(text), fix, line)
+    raise_read_error(path, wrong, quoted(text), fix, line)
 
 
 def _told(line: bytes) -> str:

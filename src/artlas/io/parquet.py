@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from artlas.errors import ReadError, refuse
+from artlas.errors import ReadError, raise_read_error
 from artlas.files.atomic import atomic
 from artlas.files.untrusted import SLACK, check_file, read_bytes
 from artlas.graphs.collection import Graphs
@@ -46,19 +46,23 @@ def _edges(table: Table) -> tuple[Any, Any, bool]:
         if pair is None:
             got = f"the columns {', '.join(table.table.column_names) or '(none)'}"
             fix = "store edge_index, or source and target, as lists"
-            refuse(table.path, "there is no column of edges", got, fix)
+            raise_read_error(table.path, "there is no column of edges", got, fix)
         source, target = table.lists(pair[0]), table.lists(pair[1])
         if (bad := source.lengths != target.lengths).any():
             g = _first(bad)
             got = f"{source.lengths[g]} and {target.lengths[g]}"
             fix = "make the lists equally long"
-            table.refuse(g, f"{pair[0]} and {pair[1]} differ in length", got, fix)
+            table.raise_read_error(g, f"{pair[0]} and {pair[1]} differ in length", got, fix)
         if source.depth > 1 or target.depth > 1:
-            refuse(table.path, f"{pair[0]} is a list of lists", "two levels", "store flat lists")
+            raise_read_error(
+                table.path, f"{pair[0]} is a list of lists", "two levels", "store flat lists"
+            )
         counts, ends = source.lengths, np.stack([source.flat, target.flat])
     if ends.dtype.kind not in "iu":
         if ends.size:
-            refuse(table.path, "node ids are not integers", f"{ends.dtype}", "store integers")
+            raise_read_error(
+                table.path, "node ids are not integers", f"{ends.dtype}", "store integers"
+            )
         ends = ends.astype(np.int64)
     return counts, ends, table.has("edge_index")
 
@@ -68,23 +72,31 @@ def _edge_index(table: Table) -> tuple[Any, Any]:
     if lists.depth == 1:  # [2, E] laid out flat
         if (bad := lists.lengths % 2 != 0).any():
             g = _first(bad)
-            table.refuse(g, "edge_index is flat and of odd length", f"{lists.lengths[g]}", fix)
+            table.raise_read_error(
+                g, "edge_index is flat and of odd length", f"{lists.lengths[g]}", fix
+            )
         counts = lists.lengths // 2
         starts = pointer(lists.lengths)[:-1]
     elif lists.depth == 2 and lists.inner is not None:
         if (bad := (lists.lengths != 2) & (lists.lengths != 0)).any():
             g = _first(bad)
-            table.refuse(g, "edge_index is not of shape [2, E]", f"{lists.lengths[g]} rows", fix)
+            table.raise_read_error(
+                g, "edge_index is not of shape [2, E]", f"{lists.lengths[g]} rows", fix
+            )
         two, lengths = np.flatnonzero(lists.lengths), lists.inner.lengths.reshape(-1, 2)
         if (bad := lengths[:, 0] != lengths[:, 1]).any():
             g = _first(bad)
             got = f"{lengths[g, 0]} sources and {lengths[g, 1]} targets"
-            table.refuse(int(two[g]), "the two rows of edge_index differ in length", got, fix)
+            table.raise_read_error(
+                int(two[g]), "the two rows of edge_index differ in length", got, fix
+            )
         counts = np.zeros(table.rows, dtype=np.int64)
         counts[two] = lengths[:, 0]
         starts = pointer(2 * counts)[:-1]
     else:
-        refuse(table.path, "edge_index is nested too deeply", f"{lists.depth} levels", fix)
+        raise_read_error(
+            table.path, "edge_index is nested too deeply", f"{lists.depth} levels", fix
+        )
     sources = ranges(starts, pointer(counts))
     return counts, np.stack([lists.flat[sources], lists.flat[sources + np.repeat(counts, counts)]])
 
@@ -96,19 +108,21 @@ def _features(table: Table) -> tuple[Any, Any]:
         return None, None
     lists, fix = table.lists(name), "store one list of numbers for each node"
     if lists.depth != 2 or lists.inner is None:
-        refuse(table.path, f"{name} is not of shape [n, d]", f"{lists.depth} levels of lists", fix)
+        raise_read_error(
+            table.path, f"{name} is not of shape [n, d]", f"{lists.depth} levels of lists", fix
+        )
     widths, rows = lists.inner.lengths, np.repeat(np.arange(table.rows), lists.lengths)
     if (bad := widths != widths[:1]).any():
         i = _first(bad)
         got = f"{widths[i]} after {widths[0]}"
-        table.refuse(int(rows[i]), f"{name} has nodes of different width", got, fix)
+        table.raise_read_error(int(rows[i]), f"{name} has nodes of different width", got, fix)
     width = int(widths[0]) if len(widths) else 0
     with np.errstate(over="ignore"):
         x = lists.flat.astype(np.float32).reshape(len(widths), width)
     if not (finite := np.isfinite(x)).all():
         i = _first(~finite.all(axis=1))
         fix = "replace it before storing"
-        table.refuse(int(rows[i]), f"{name} has NaN or infinity", "it as float32", fix)
+        table.raise_read_error(int(rows[i]), f"{name} has NaN or infinity", "it as float32", fix)
     return lists.lengths, x
 
 
@@ -118,7 +132,9 @@ def _sizes(table: Table, size: int, listed: Any, counts: Any, ends: Any) -> tupl
     if table.has("num_nodes"):
         sizes = table.scalars("num_nodes")
         if sizes.dtype.kind not in "iu":
-            refuse(table.path, "num_nodes is not an integer", f"{sizes.dtype}", "store integers")
+            raise_read_error(
+                table.path, "num_nodes is not an integer", f"{sizes.dtype}", "store integers"
+            )
     elif listed is not None:
         sizes = listed
     else:
@@ -129,18 +145,24 @@ def _sizes(table: Table, size: int, listed: Any, counts: Any, ends: Any) -> tupl
             sizes[some] = np.maximum.reduceat(highest, pointer(counts)[:-1][some]) + 1
     if (bad := (sizes < 1) | (sizes > np.iinfo(np.int32).max)).any():
         g = _first(bad)
-        table.refuse(g, "there are no nodes, or too many", f"{sizes[g]}", "correct num_nodes")
+        table.raise_read_error(
+            g, "there are no nodes, or too many", f"{sizes[g]}", "correct num_nodes"
+        )
     sizes = sizes.astype(np.int64)
     check_announced(table.path, int(sizes.sum()), size)
     if listed is not None and (bad := listed != sizes).any():
         g = _first(bad)
         got = f"{listed[g]} for {sizes[g]} nodes"
-        table.refuse(g, "x does not have one row for each node", got, "correct x or num_nodes")
+        table.raise_read_error(
+            g, "x does not have one row for each node", got, "correct x or num_nodes"
+        )
     owner = np.repeat(np.arange(table.rows), counts)
     if (bad := ((ends < 0) | (ends >= sizes[owner])).any(axis=0)).any():
         i = _first(bad)
         got = f"{ends[0, i]} - {ends[1, i]} with {sizes[owner[i]]} nodes"
-        table.refuse(int(owner[i]), "a node id is out of range", got, "number the nodes from 0")
+        table.raise_read_error(
+            int(owner[i]), "a node id is out of range", got, "number the nodes from 0"
+        )
     return sizes, said
 
 
@@ -159,10 +181,12 @@ def _labels(table: Table, sizes: Any) -> Any:
             g = _first(bad)
             got = f"{lists.lengths[g]} values for {sizes[g]} nodes"
             fix = "keep one label for a graph, or one for each node, or drop the column"
-            table.refuse(g, "y is neither one label nor one per node", got, fix)
+            table.raise_read_error(g, "y is neither one label nor one per node", got, fix)
     if not (finite := np.isfinite(y)).all():
         i = _first(~finite)
-        table.refuse(int(owner[i]), "y has NaN or infinity", f"{y[i]}", "leave the row out")
+        table.raise_read_error(
+            int(owner[i]), "y has NaN or infinity", f"{y[i]}", "leave the row out"
+        )
     return y
 
 
@@ -194,7 +218,9 @@ def _load(path: Path) -> tuple[Table, int]:
         ) as opened:
             names = [name for name in opened.schema_arrow.names if name in _COLUMNS]
             if len(set(names)) < len(names):
-                refuse(path, "two columns have the same name", ", ".join(names), "rename one")
+                raise_read_error(
+                    path, "two columns have the same name", ", ".join(names), "rename one"
+                )
             table = opened.read(columns=names)
             table.validate(full=True)
             return Table(path, table, arrow), size
@@ -202,7 +228,7 @@ def _load(path: Path) -> tuple[Table, int]:
         raise
     except (arrow.ArrowException, OSError, ValueError, TypeError, KeyError, MemoryError) as error:
         text = str(error).partition("\n")[0][:200]
-        refuse(path, "this is not a Parquet file that can be read", text, "write it anew")
+        raise_read_error(path, "this is not a Parquet file that can be read", text, "write it anew")
 
 
 def read(path: Path) -> Reading:

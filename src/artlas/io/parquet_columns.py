@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas.errors import refuse
+from artlas.errors import raise_read_error
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Table:
         self.path, self.table, self.arrow = path, table, arrow
         self.rows: int = table.num_rows
 
-    def refuse(self, row: int, wrong: str, got: str, fix: str) -> NoReturn:
-        refuse(self.path, f"row {row}: {wrong}", got, fix)
+    def raise_read_error(self, row: int, wrong: str, got: str, fix: str) -> NoReturn:
+        raise_read_error(self.path, f"row {row}: {wrong}", got, fix)
 
     def has(self, name: str) -> bool:
         return name in self.table.column_names
@@ -59,7 +59,9 @@ class Table:
         self._check_nulls(chunks, name, owner)
         kind = chunks[0].type
         if not self._is_list(kind):
-            refuse(self.path, f"{name} is not a list in every row", str(kind), "store lists")
+            raise_read_error(
+                self.path, f"{name} is not a list in every row", str(kind), "store lists"
+            )
         if self.arrow.types.is_fixed_size_list(kind):
             lengths = np.full(sum(map(len, chunks)), kind.list_size, dtype=np.int64)
         else:
@@ -75,7 +77,7 @@ class Table:
         if any(chunk.null_count for chunk in chunks):
             nulls = np.concatenate([c.is_null().to_numpy(zero_copy_only=False) for c in chunks])
             fix = "fill the gaps or leave the row out"
-            self.refuse(int(owner[nulls.argmax()]), f"{name} has a null", "null", fix)
+            self.raise_read_error(int(owner[nulls.argmax()]), f"{name} has a null", "null", fix)
 
     def _numbers(self, chunks: list[Any], name: str, owner: Any, text: bool = False) -> Any:
         self._check_nulls(chunks, name, owner)
@@ -85,5 +87,5 @@ class Table:
         if not (number or string):
             if types.is_null(kind) and len(owner) == 0:
                 return np.empty(0, dtype=np.int64)
-            refuse(self.path, f"{name} does not hold numbers", str(kind), "store numbers")
+            raise_read_error(self.path, f"{name} does not hold numbers", str(kind), "store numbers")
         return np.concatenate([chunk.to_numpy(zero_copy_only=False) for chunk in chunks])

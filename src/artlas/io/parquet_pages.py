@@ -10,7 +10,7 @@ import struct
 from pathlib import Path
 from typing import IO, Any
 
-from artlas.errors import refuse
+from artlas.errors import raise_read_error
 from artlas.files.untrusted import RATIO, SLACK
 
 VALUES_ALWAYS = 1 << 22  # values a column may announce whatever the size of the file
@@ -120,7 +120,9 @@ def check(path: Path, file: IO[bytes], size: int) -> None:
     try:
         _check(path, file, size)
     except _Broken as error:
-        refuse(path, "this is not a Parquet file that can be read", str(error), "write it anew")
+        raise_read_error(
+            path, "this is not a Parquet file that can be read", str(error), "write it anew"
+        )
 
 
 def _check(path: Path, file: IO[bytes], size: int) -> None:
@@ -134,7 +136,7 @@ def _check(path: Path, file: IO[bytes], size: int) -> None:
     file.seek(size - 8 - length)
     footer = _Thrift(file.read(length)).struct()
     if (rows := _whole(footer, 3)) < 1:
-        refuse(path, "there are no rows", f"{rows}", "store one graph in each row")
+        raise_read_error(path, "there are no rows", f"{rows}", "store one graph in each row")
     _check_count(path, rows, size)
     values: dict[bytes, int] = {}
     unpacked = 0
@@ -147,13 +149,13 @@ def _check(path: Path, file: IO[bytes], size: int) -> None:
             unpacked += _check_pages(file, meta, size)
             if unpacked > size * RATIO + SLACK:
                 got = f"{unpacked:,} bytes or more from {size:,}"
-                refuse(path, "this unpacks to far too much", got, _FIX)
+                raise_read_error(path, "this unpacks to far too much", got, _FIX)
 
 
 def _check_count(path: Path, count: int, size: int) -> None:
     if count > size * VALUES_PER_BYTE + VALUES_ALWAYS:
         got = f"{count:,} rows or values of a column, from {size:,} bytes"
-        refuse(path, "the file announces more values than it can hold", got, _FIX)
+        raise_read_error(path, "the file announces more values than it can hold", got, _FIX)
 
 
 def _check_pages(file: IO[bytes], meta: Any, size: int) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from artlas.errors import GraphError, ReadError, refuse, shown
+from artlas.errors import GraphError, ReadError, quoted, raise_read_error
 from artlas.files.untrusted import check_file, open_archive, read_bytes, suffix, unpack
 from artlas.graphs.canonical import announce
 from artlas.graphs.collection import Graphs
@@ -71,13 +71,17 @@ def read(
     except GraphError as error:
         raise ReadError(f"{place}: {error}") from error
     except RecursionError:
-        refuse(place, "this is nested too deeply", "a RecursionError", "flatten it")
+        raise_read_error(place, "this is nested too deeply", "a RecursionError", "flatten it")
     except MemoryError:
-        refuse(place, "this does not fit into memory", "a MemoryError", "read it in parts")
+        raise_read_error(
+            place, "this does not fit into memory", "a MemoryError", "read it in parts"
+        )
     except UnicodeError as error:
-        refuse(place, "this is not UTF-8 text", shown(str(error)), "save it as UTF-8")
+        raise_read_error(place, "this is not UTF-8 text", quoted(str(error)), "save it as UTF-8")
     except OSError as error:
-        refuse(place, "this cannot be read", shown(str(error)), "check path and permissions")
+        raise_read_error(
+            place, "this cannot be read", quoted(str(error)), "check path and permissions"
+        )
     return _finish(place, label, reading, strict, verbose)
 
 
@@ -91,7 +95,9 @@ def _read(
         return label, reader(path, delimiter, header)
     if delimiter is not None or header is not None:
         fix = "leave them out, or pass format='edges'"
-        refuse(path, "delimiter and header are for edge lists", f"a file read as {label}", fix)
+        raise_read_error(
+            path, "delimiter and header are for edge lists", f"a file read as {label}", fix
+        )
     if name == "tu" and not path.is_dir():
         return label, _read_zip(path, reader)
     return label, reader(path)
@@ -107,7 +113,7 @@ def _known() -> str:
 
 def _check_format(path: Path, format: str) -> str:
     if format not in _FORMATS:
-        refuse(path, "the format is unknown", shown(format), f"pass one of {_known()}")
+        raise_read_error(path, "the format is unknown", quoted(format), f"pass one of {_known()}")
     if not (format == "tu" and path.is_dir()):
         check_file(path)
     return format
@@ -118,7 +124,7 @@ def _choose(path: Path) -> str:
     if path.is_dir():
         if not any(_TU_FILE.fullmatch(file.name) for file in path.iterdir()):
             fix = f"pass a file; known are {_known()}"
-            refuse(path, "the folder is not in TU layout", "no file NAME_A.txt", fix)
+            raise_read_error(path, "the folder is not in TU layout", "no file NAME_A.txt", fix)
         return "tu"
     check_file(path)
     ending = suffix(path)
@@ -127,7 +133,7 @@ def _choose(path: Path) -> str:
             return name
     if ending not in (*_SILENT, *_EDGE_LISTS):
         fix = f"rename it or pass format=, one of {_known()}"
-        refuse(path, "the ending tells no format", shown(ending), fix)
+        raise_read_error(path, "the ending tells no format", quoted(ending), fix)
     return _sniff(path, ending in _EDGE_LISTS)
 
 
@@ -162,7 +168,7 @@ def _read_zip(path: Path, tu: Callable[[Path], Reading]) -> Reading:
         files = unpack(path, Path(folder), lambda name: _TU_FILE.fullmatch(name) is not None)
         if not files:
             fix = "pass a .zip that holds NAME_A.txt and its companions, or unpack it"
-            refuse(path, "the archive is not in TU layout", "no file NAME_A.txt", fix)
+            raise_read_error(path, "the archive is not in TU layout", "no file NAME_A.txt", fix)
         try:
             return tu(Path(folder))
         except ReadError as error:

@@ -10,7 +10,7 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from artlas.errors import refuse
+from artlas.errors import raise_read_error
 from artlas.files.untrusted import read_text
 from artlas.graphs.molecules import LONGEST, Molecules
 from artlas.io.assembly import Reading
@@ -49,7 +49,9 @@ def read(path: Path) -> Reading:
 def _check_length(path: Path, row: str, line: int) -> None:
     if len(row) > LONGEST:
         got = f"{len(row):,} characters"
-        refuse(path, "a line is too long", got, f"keep to {LONGEST:,} characters a line", line)
+        raise_read_error(
+            path, "a line is too long", got, f"keep to {LONGEST:,} characters a line", line
+        )
 
 
 def _fields(path: Path, lines: list[str], comma: str, column: int) -> Iterator[tuple[int, str]]:
@@ -67,8 +69,8 @@ def _fields(path: Path, lines: list[str], comma: str, column: int) -> Iterator[t
                 continue
             if len(row) <= column:
                 got, fix = f"{len(row)} columns", "fill the column called smiles"
-                refuse(path, "a row has no SMILES", got, fix, rows.line_num)
+                raise_read_error(path, "a row has no SMILES", got, fix, rows.line_num)
             yield rows.line_num, row[column].strip()
     except csv.Error as error:
         fix = "write the table anew"
-        refuse(path, "a row is not comma-separated text", str(error), fix, rows.line_num)
+        raise_read_error(path, "a row is not comma-separated text", str(error), fix, rows.line_num)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from artlas import kernels
-from artlas.errors import refuse
+from artlas.errors import raise_read_error
 from artlas.files.untrusted import mapped
 from artlas.graphs.canonical import canonical, count_changes
 from artlas.graphs.collection import Graphs
@@ -47,7 +47,7 @@ def _only_name(folder: Path) -> str:
     if len(names) != 1:
         got = f"{len(names)} files that end in _A.txt" if names else "no file that ends in _A.txt"
         fix = "pass a folder with NAME_A.txt and NAME_graph_indicator.txt of one data set"
-        refuse(folder, "the folder is not in TU layout", got, fix)
+        raise_read_error(folder, "the folder is not in TU layout", got, fix)
     return names[0]
 
 
@@ -55,15 +55,17 @@ def _owners(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The graph of every node from 0, and the pointer to the nodes of every graph."""
     owner = read_numbers(path, 1)[:, 0]
     if len(owner) == 0:
-        refuse(path, "there are no nodes", "an empty file", "write a graph number per node")
+        raise_read_error(
+            path, "there are no nodes", "an empty file", "write a graph number per node"
+        )
     if owner.min() < 1 or owner.max() > len(owner):
         row = int(np.argmax((owner < 1) | (owner > len(owner))))
         fix = "number the graphs from 1 without gaps"
-        refuse(path, "a graph number is out of range", f"{owner[row]}", fix, row + 1)
+        raise_read_error(path, "a graph number is out of range", f"{owner[row]}", fix, row + 1)
     sizes = np.bincount(owner)[1:]
     if not sizes.all():
         got = f"no node in graph {int(np.argmin(sizes)) + 1}"
-        refuse(path, "a graph has no nodes", got, "number the graphs from 1 without gaps")
+        raise_read_error(path, "a graph has no nodes", got, "number the graphs from 1 without gaps")
     return owner - 1, pointer(sizes)
 
 
@@ -92,13 +94,15 @@ def _rows(
         except IndexError:
             row = int(np.argmax(((pairs < 1) | (pairs > nodes)).any(1)))
             got, fix = f"{pairs[row].tolist()} with {nodes} nodes", "number the nodes from 1"
-            refuse(path, "a node number is out of range", got, fix, row + 1)
+            raise_read_error(path, "a node number is out of range", got, fix, row + 1)
     if _leaves(row_ptr.numpy(), col.numpy(), node_ptr):
         pairs = parse_numbers(text, path, 2, np.int32)
         graph = owner[pairs - 1]
         row = int(np.argmax(graph[:, 0] != graph[:, 1]))
         got = f"{pairs[row].tolist()}, of graphs {(graph[row] + 1).tolist()}"
-        refuse(path, "an edge joins two graphs", got, "keep every edge within a graph", row + 1)
+        raise_read_error(
+            path, "an edge joins two graphs", got, "keep every edge within a graph", row + 1
+        )
     return row_ptr, col
 
 
@@ -130,7 +134,7 @@ def _one_hot(values: NDArray[np.int64], path: Path) -> NDArray[np.float32]:
     low, high = int(values.min()), int(values.max())
     if high - low >= WIDEST:
         fix = f"renumber them, or store them as attributes (at most {WIDEST} columns are made)"
-        refuse(path, "node labels span too wide a range", f"{low} to {high}", fix)
+        raise_read_error(path, "node labels span too wide a range", f"{low} to {high}", fix)
     out = np.zeros((len(values), high - low + 1), dtype=np.float32)
     out[np.arange(len(values)), values - low] = 1
     return out
@@ -155,5 +159,5 @@ def _optional(path: Path, rows: int, what: str, dtype: Any) -> NDArray[Any] | No
     values = read_numbers(path, None, dtype)
     if len(values) != rows:
         got, fix = f"{len(values)} for {rows} {what}s", f"write one line per {what}"
-        refuse(path, "the number of lines is wrong", got, fix)
+        raise_read_error(path, "the number of lines is wrong", got, fix)
     return values

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from artlas.errors import fail
+from artlas.errors import raise_graph_error
 from artlas.graphs.collection import Graphs
 from artlas.io.reading import as_graphs
 from artlas.learning.heads import Linear, Prototypes, SupportScaler
@@ -19,7 +19,7 @@ from artlas.method.model import ART
 from artlas.method.representations import check_representation, feature_names
 
 
-class ArtEmbedder(TransformerMixin, BaseEstimator):
+class GraphEmbedder(TransformerMixin, BaseEstimator):
     """One vector a graph by a frozen model; ``fit`` loads it and learns nothing from the graphs.
 
     model: ``graph``, ``node``, a folder of weights, or an :class:`artlas.ART`; representation: as
@@ -30,7 +30,7 @@ class ArtEmbedder(TransformerMixin, BaseEstimator):
         self.model = model
         self.representation = representation
 
-    def fit(self, X: Any, y: Any = None) -> ArtEmbedder:
+    def fit(self, X: Any, y: Any = None) -> GraphEmbedder:
         """Load the model, and note how many features the graphs' nodes have."""
         check_representation(self.representation)
         self.model_ = self.model if isinstance(self.model, ART) else load(self.model)
@@ -42,7 +42,7 @@ class ArtEmbedder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         graphs = as_graphs(X)
         if _width(graphs) != self.n_node_features_in_:
-            fail(
+            raise_graph_error(
                 f"the nodes have {_width(graphs)} features, and {self.n_node_features_in_} when "
                 "fitted",
                 f"{graphs!r}",

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from artlas.errors import refuse, shown
+from artlas.errors import quoted, raise_read_error
 from artlas.files.stored import read_json, read_tensors, write_json, write_tensors
 from artlas.method.config import ArtConfig
 from artlas.method.model import ART
@@ -32,26 +32,26 @@ def load(which: Any) -> ART:
     folder = folder_of(which)
     if not (folder / MODEL).is_file():
         fix = f"pass a folder with {MODEL} and {CONFIG}, or one of {', '.join(names()) or 'none'}"
-        refuse(folder, "there is no model here", shown(str(which)), fix)
+        raise_read_error(folder, "there is no model here", quoted(str(which)), fix)
     settings = read_json(folder / CONFIG)
     known = {field.name for field in dataclasses.fields(ArtConfig)}
     given = settings.get("model")
     if not isinstance(given, dict) or not set(given) <= known:
         fix = "use the artlas that wrote it, or a newer one"
-        refuse(folder / CONFIG, "this is not a model's settings", shown(given), fix)
+        raise_read_error(folder / CONFIG, "this is not a model's settings", quoted(given), fix)
     model = ART(ArtConfig(**given))
     tensors = read_tensors(folder / MODEL)
     wanted = {name: value.shape for name, value in model.state_dict().items()}
     if {name: value.shape for name, value in tensors.items()} != wanted:
-        refuse(
+        raise_read_error(
             folder / MODEL,
             "the weights do not fit the settings",
-            shown(sorted(tensors)),
+            quoted(sorted(tensors)),
             f"use the {CONFIG} that was written with them",
         )
     for name, value in tensors.items():
         if not value.isfinite().all():
-            refuse(folder / MODEL, "a weight is not finite", name, "train it anew")
+            raise_read_error(folder / MODEL, "a weight is not finite", name, "train it anew")
     model.load_state_dict(tensors)
     return model.eval()
 

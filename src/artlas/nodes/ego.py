@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from artlas import kernels
-from artlas.errors import fail
+from artlas.errors import raise_graph_error
 from artlas.graphs.collection import Graphs
 from artlas.graphs.ragged import pointer, ranges
 from artlas.graphs.validation import as_array
@@ -55,11 +55,15 @@ class PprConfig:
         for name in ("restart", "threshold"):
             value = getattr(self, name)
             if not isinstance(value, (int, float)) or not 0 < value < 1:
-                fail(f"{name} must lie between 0 and 1", f"{value!r}", "pass e.g. the default")
+                raise_graph_error(
+                    f"{name} must lie between 0 and 1", f"{value!r}", "pass e.g. the default"
+                )
         for name in ("most_pushes", "most_nodes"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                fail(f"{name} must be a positive integer", f"{value!r}", "pass e.g. the default")
+                raise_graph_error(
+                    f"{name} must be a positive integer", f"{value!r}", "pass e.g. the default"
+                )
 
     @classmethod
     def released(cls) -> PprConfig:
@@ -122,7 +126,7 @@ class EgoGraphs:
         """The ego-graphs of some centres, by number, slice, mask [C] or list of numbers."""
         chosen = np.arange(len(self))[_plain(index)].reshape(-1)
         if len(chosen) == 0:
-            fail("the selection has no ego-graph", f"{index!r}", "select at least one")
+            raise_graph_error("the selection has no ego-graph", f"{index!r}", "select at least one")
         node_ptr = pointer(np.diff(self.node_ptr)[chosen])
         taken = ranges(self.node_ptr[chosen], node_ptr)
         kept = {name: getattr(self, name)[chosen] for name in _PER_CENTRE}
@@ -178,7 +182,7 @@ class EgoGraphs:
     @classmethod
     def load(cls, path: Any, graph: Graphs) -> EgoGraphs:
         """Read what :meth:`save` wrote, for the same graph."""
-        from artlas.errors import refuse
+        from artlas.errors import raise_read_error
         from artlas.files.untrusted import read_npz
 
         arrays, path = read_npz(Path(path)), Path(path)
@@ -186,10 +190,12 @@ class EgoGraphs:
         settings = {f.name for f in fields(PprConfig)}
         if set(arrays) != names | {"graph"} | {f"config_{name}" for name in settings}:
             got = f"the arrays {sorted(arrays)}"
-            refuse(path, "this file holds no ego-graphs", got, "write it by EgoGraphs.save")
+            raise_read_error(
+                path, "this file holds no ego-graphs", got, "write it by EgoGraphs.save"
+            )
         if arrays.pop("graph").tobytes() != _fingerprint(graph):
             fix = "pass the graph that they were made of, or make them anew"
-            refuse(path, "these ego-graphs are of another graph", f"{graph!r}", fix)
+            raise_read_error(path, "these ego-graphs are of another graph", f"{graph!r}", fix)
         config = PprConfig(**{name: arrays.pop(f"config_{name}").item() for name in settings})
         return cls(graph=graph, config=config, **arrays)
 
@@ -210,7 +216,9 @@ def ego_graphs(
     """
     graph = as_graphs(graph)
     if len(graph) != 1:
-        fail("ego-graphs are made of one network", f"{len(graph)} graphs", "pass one of them")
+        raise_graph_error(
+            "ego-graphs are made of one network", f"{len(graph)} graphs", "pass one of them"
+        )
     config = PprConfig() if config is None else config
     numbers = _centres(graph, centres)
     module: Any = kernels.native_data() or ego_twin
@@ -239,7 +247,7 @@ def choose_centres(labels: Any, per_class: int | None = 300, seed: int = 42) -> 
     y = as_array(labels, "labels")
     if y.ndim != 1 or y.dtype.kind not in "iu":
         got = f"{y.dtype} of shape {list(y.shape)}"
-        fail("labels must be one integer per node", got, "number the classes from 0")
+        raise_graph_error("labels must be one integer per node", got, "number the classes from 0")
     if per_class is None:
         return np.flatnonzero(y >= 0)
     rng = np.random.default_rng(seed)
@@ -262,15 +270,19 @@ def _centres(graph: Graphs, centres: Any) -> NDArray[np.int64]:
     if asked.dtype.kind in "UO" and len(asked):
         return graph.find(asked)
     if len(asked) == 0:
-        fail("there are no centres", f"{centres!r}", "pass at least one node, or None for all")
+        raise_graph_error(
+            "there are no centres", f"{centres!r}", "pass at least one node, or None for all"
+        )
     if asked.dtype == bool:
-        fail("centres are not a mask", f"{asked.dtype}", "pass numpy.flatnonzero(mask)")
+        raise_graph_error(
+            "centres are not a mask", f"{asked.dtype}", "pass numpy.flatnonzero(mask)"
+        )
     if asked.dtype.kind not in "iu":
-        fail("centres are not node numbers", f"{asked.dtype}", "pass integers from 0")
+        raise_graph_error("centres are not node numbers", f"{asked.dtype}", "pass integers from 0")
     if asked.min() < 0 or asked.max() >= graph.num_nodes:
         worst = asked.min() if asked.min() < 0 else asked.max()
         got = f"{worst} with {graph.num_nodes:,} nodes"
-        fail("a centre is not a node of the graph", got, "number the nodes from 0")
+        raise_graph_error("a centre is not a node of the graph", got, "number the nodes from 0")
     return np.ascontiguousarray(asked, dtype=np.int64)
 
 

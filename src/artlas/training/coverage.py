@@ -20,7 +20,15 @@ from artlas.method.energy import coverage, independent_energy
 from artlas.method.model import ART
 from artlas.method.representations import responsibilities
 from artlas.training import distributed, pretraining_coverage
-from artlas.training.loop import PretrainConfig, Progress, Sources, bare, gather, seen, train
+from artlas.training.loop import (
+    PretrainConfig,
+    Progress,
+    Sources,
+    gather,
+    source_hashes,
+    structure_only,
+    train,
+)
 from artlas.training.sampler import Member
 
 
@@ -41,13 +49,13 @@ def pretrain(
     """
     training = PretrainConfig() if training is None else training
     out = None if out is None else Path(out)
-    structures = {name: bare(graphs) for name, graphs in sources.items()}
+    structures = {name: structure_only(graphs) for name, graphs in sources.items()}
     model = ART(ArtConfig() if config is None else config)
     train(_Coverage(model, structures), structures, training, out, resume, report)
     model.eval()
     if out is not None and distributed.rank() == 0:
         pretraining_coverage.save(pretraining_coverage.make(model, structures), out)
-        made_by = {"training": dataclasses.asdict(training), "sources": seen(sources)}
+        made_by = {"training": dataclasses.asdict(training), "sources": source_hashes(sources)}
         checkpoint.save(model, out, made_by)
     return model
 
@@ -90,7 +98,7 @@ class _Coverage:
             counts = torch.cat([torch.stack([count, *sums]), shares.sum(0)])
         return loss.sum() / whole, counts
 
-    def settle(self) -> None:
+    def after_step(self) -> None:
         pass
 
     def record(self, counts: list[float]) -> dict[str, float]:

@@ -42,7 +42,7 @@ class TrainingError(RuntimeError):
 class PretrainConfig:
     """How to train; the defaults are those of the authors' published runs.
 
-    clip: the largest norm of a gradient, None for any; every: steps between two states that are
+    clip: the largest norm of a gradient, None for any; checkpoint_every: steps between two states that are
     kept on disk; seed: of the order of the graphs, while that of the initial weights is the
     model's own. plateau: end before ``epochs`` when the mean loss of the last ``patience`` epochs
     is less than this share below that of the ones before. decay: of the weights, added to the
@@ -54,14 +54,14 @@ class PretrainConfig:
     rate: float = 1e-3
     clip: float | None = 5.0
     seed: int = 42
-    every: int = 500
+    checkpoint_every: int = 500
     plateau: float | None = None
     patience: int = 5
     decay: float = 0.0
     optimiser: Optimiser = "adam"
 
     def __post_init__(self) -> None:
-        checks.whole(self, "epochs", "batch", "every", "patience")
+        checks.whole(self, "epochs", "batch", "checkpoint_every", "patience")
         checks.positive(self, "rate")
         checks.positive(self, *(n for n in ("clip", "plateau") if getattr(self, n) is not None))
         checks.not_negative(self, "decay")
@@ -101,7 +101,7 @@ class Objective(Protocol):
         """The share of these graphs in the loss of a batch of so many, and counts [c] of them."""
         ...
 
-    def settle(self) -> None:
+    def after_step(self) -> None:
         """What follows a step, if anything."""
         ...
 
@@ -148,7 +148,7 @@ def fingerprint(graphs: Graphs | EgoGraphs) -> str:
     return found.hexdigest()
 
 
-def seen(sources: Sources) -> dict[str, dict[str, Any]]:
+def source_hashes(sources: Sources) -> dict[str, dict[str, Any]]:
     """What is kept of the graphs that a model was trained on."""
     return {
         name: {"graphs": len(graphs), "sha256": fingerprint(graphs)}
@@ -164,14 +164,14 @@ def gather(sources: Sources, members: list[Member]) -> Graphs:
     return Graphs.concat([sources[name][chosen[name]] for name in sources if name in chosen])
 
 
-def bare(graphs: Graphs | EgoGraphs) -> Graphs | EgoGraphs:
+def structure_only(graphs: Graphs | EgoGraphs) -> Graphs | EgoGraphs:
     """The same without features, labels and names: structure is all that training sees."""
     if isinstance(graphs, EgoGraphs):
-        return dataclasses.replace(graphs, graph=_only_structure(graphs.graph))
-    return _only_structure(graphs)
+        return dataclasses.replace(graphs, graph=_without_features(graphs.graph))
+    return _without_features(graphs)
 
 
-def _only_structure(graphs: Graphs) -> Graphs:
+def _without_features(graphs: Graphs) -> Graphs:
     return Graphs(graphs.node_ptr, graphs.row_ptr, graphs.col)
 
 
@@ -198,7 +198,7 @@ class _Run:
         self.settings = {
             **objective.settings(),
             "training": dataclasses.asdict(training),
-            "sources": seen(sources),
+            "sources": source_hashes(sources),
         }
         if resume:
             self._resume()
@@ -226,7 +226,7 @@ class _Run:
                 loss = self._take_step(members)
                 self.step += 1
                 report(Progress(self.step, self.steps, epoch + 1, loss))
-                if self.step % self.training.every == 0 and self.step % per_epoch:
+                if self.step % self.training.checkpoint_every == 0 and self.step % per_epoch:
                     self.keep()
 
     def _close_epoch(self, epoch: int) -> None:
@@ -263,7 +263,7 @@ class _Run:
         if not torch.isfinite(norm):
             self._give_up(members, float(norm))
         self.optimiser.step()
-        self.objective.settle()
+        self.objective.after_step()
         self._count(counts)
         self.seconds += time.perf_counter() - began
         return value
@@ -335,6 +335,8 @@ def same_settings(key: str, before: Any, now: Any) -> bool:
         return bool(before == now)
     known = dataclasses.asdict(PretrainConfig())  # settings younger than the run have defaults
     before = {**known, **before}
+    if "every" in before:  # the name of checkpoint_every in the first edition
+        before["checkpoint_every"] = before.pop("every")
     return before["epochs"] <= now["epochs"] and {**before, "epochs": now["epochs"]} == now
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas.errors import refuse, shown
+from artlas.errors import quoted, raise_read_error
 from artlas.files import stored
 from artlas.graphs.collection import Graphs
 from artlas.method import checkpoint
@@ -78,5 +78,7 @@ def load(which: Any) -> Reference | None:
     except (KeyError, TypeError, ValueError, AttributeError):
         found = None
     if found is None or found.distances.shape != (101,):
-        refuse(path, "this is no reference of a model", shown(str(given)[:80]), "delete it")
+        raise_read_error(
+            path, "this is no reference of a model", quoted(str(given)[:80]), "delete it"
+        )
     return found

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas.errors import refuse, shown
+from artlas.errors import quoted, raise_read_error
 from artlas.files.untrusted import read_npz
 from artlas.io.assembly import Reading, assemble
 from artlas_paper.datasets.csr_archive import check_csr, dense
@@ -23,22 +23,26 @@ def read(folder: Path, name: str) -> Reading:
     arrays = read_npz(path)
     wanted = ["labels", *(f"{key}_{part}" for key in ("adj", "attr") for part in _PARTS)]
     if absent := [key for key in wanted if key not in arrays]:
-        refuse(path, f"arrays are missing: {', '.join(absent)}", shown(sorted(arrays)), _FIX)
+        raise_read_error(
+            path, f"arrays are missing: {', '.join(absent)}", quoted(sorted(arrays)), _FIX
+        )
     nodes, columns = _shape(path, arrays["adj_shape"])
     if nodes != columns:
-        refuse(path, "the adjacency is not square", f"{nodes:,} x {columns:,}", _FIX)
+        raise_read_error(path, "the adjacency is not square", f"{nodes:,} x {columns:,}", _FIX)
     weights, tails, rows = (arrays[f"adj_{part}"] for part in _PARTS[:3])
     check_csr(path, "the adjacency", weights, tails, rows, (nodes, nodes))
     shape = _shape(path, arrays["attr_shape"])
     if shape[0] != nodes:
-        refuse(path, "there are not as many attributes as nodes", f"{shape[0]} for {nodes}", _FIX)
+        raise_read_error(
+            path, "there are not as many attributes as nodes", f"{shape[0]} for {nodes}", _FIX
+        )
     data, indices, indptr = (arrays[f"attr_{part}"] for part in _PARTS[:3])
     x = dense(path, "the attributes", data, indices, indptr, shape)
     x[x > 0] = 1
     labels = arrays["labels"]
     if labels.shape != (nodes,) or labels.dtype.kind not in "iu" or labels.min() < 0:
         got = f"{labels.dtype} of shape {list(labels.shape)} for {nodes} nodes"
-        refuse(path, "the labels are not one class per node", got, _FIX)
+        raise_read_error(path, "the labels are not one class per node", got, _FIX)
     heads = np.repeat(np.arange(nodes), np.diff(rows))
     edges = np.stack([heads, tails.astype(np.int64)])
     # An entry counts whatever its weight, as in PyG; co-purchase has no direction.
@@ -47,5 +51,5 @@ def read(folder: Path, name: str) -> Reading:
 
 def _shape(path: Path, value: NDArray[Any]) -> tuple[int, int]:
     if value.shape != (2,) or value.dtype.kind not in "iu" or value.min() < 1:
-        refuse(path, "a matrix has no shape", shown(value.tolist()), _FIX)
+        raise_read_error(path, "a matrix has no shape", quoted(value.tolist()), _FIX)
     return int(value[0]), int(value[1])

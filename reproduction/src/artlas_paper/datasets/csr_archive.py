@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas.errors import refuse
+from artlas.errors import raise_read_error
 from artlas.files.untrusted import RATIO, SLACK
 
 _FIX = "fetch the original file anew"
@@ -25,19 +25,19 @@ def check_csr(
     ):
         if array.ndim != 1 or array.dtype.kind not in kinds:
             got = f"{array.dtype} of shape {list(array.shape)}"
-            refuse(path, f"the {name} of {what} are not one row of numbers", got, _FIX)
+            raise_read_error(path, f"the {name} of {what} are not one row of numbers", got, _FIX)
     rows, columns = shape
     if len(indptr) != rows + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
         got = f"{len(indptr):,} boundaries for {rows:,} rows"
-        refuse(path, f"the rows of {what} do not follow each other", got, _FIX)
+        raise_read_error(path, f"the rows of {what} do not follow each other", got, _FIX)
     if not len(data) == len(indices) == indptr[-1]:
         got = f"{len(data):,} values, {len(indices):,} columns, {indptr[-1]:,} by the rows"
-        refuse(path, f"the arrays of {what} differ in length", got, _FIX)
+        raise_read_error(path, f"the arrays of {what} differ in length", got, _FIX)
     if len(indices) and (indices.min() < 0 or indices.max() >= columns):
         got = f"{indices.min()} to {indices.max()} with {columns:,} columns"
-        refuse(path, f"a column of {what} is out of range", got, _FIX)
+        raise_read_error(path, f"a column of {what} is out of range", got, _FIX)
     if not np.isfinite(data).all():
-        refuse(path, f"{what} has NaN or infinity", f"{data.dtype}", _FIX)
+        raise_read_error(path, f"{what} has NaN or infinity", f"{data.dtype}", _FIX)
 
 
 def check_cells(path: Path, what: str, rows: int, columns: int) -> None:
@@ -45,7 +45,7 @@ def check_cells(path: Path, what: str, rows: int, columns: int) -> None:
     size = path.stat().st_size
     if rows < 1 or columns < 1 or rows * columns > size * RATIO + SLACK:
         got = f"{rows:,} x {columns:,} in a file of {size:,} bytes"
-        refuse(path, f"{what} has no size that fits its file", got, _FIX)
+        raise_read_error(path, f"{what} has no size that fits its file", got, _FIX)
 
 
 def dense(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas.errors import ReadError, refuse, shown
+from artlas.errors import ReadError, quoted, raise_read_error
 from artlas.files.untrusted import read_bytes
 
 _FIX = "fetch the original file anew"
@@ -141,7 +141,7 @@ class _Unpickler(pickle._Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _KNOWN:
-            got = shown(f"{module}.{name}")
+            got = quoted(f"{module}.{name}")
             raise _RefusalError(f"the pickle asks for something that could run code; got {got}")
         return _KNOWN[module, name]
 
@@ -154,25 +154,27 @@ def unpickle(path: Path) -> Any:
     except _RefusalError as error:
         raise ReadError(f"{path}: {error}. To fix this, {_FIX}, and do not trust this.") from None
     except KeyError as error:
-        refuse(path, "the pickle has an instruction of no use here", f"opcode {error}", _FIX)
+        raise_read_error(
+            path, "the pickle has an instruction of no use here", f"opcode {error}", _FIX
+        )
     except Exception as error:  # a broken pickle raises whatever its pieces make of it
-        refuse(path, "this is not a pickle of arrays", type(error).__name__, _FIX)
+        raise_read_error(path, "this is not a pickle of arrays", type(error).__name__, _FIX)
 
 
 def array(path: Path, value: Any) -> NDArray[Any]:
     """The numbers of a pickled ndarray."""
     state = value.state if isinstance(value, _Array) else None
     if not isinstance(state, tuple) or len(state) != 5:
-        refuse(path, "an array is missing", type(value).__name__.strip("_").lower(), _FIX)
+        raise_read_error(path, "an array is missing", type(value).__name__.strip("_").lower(), _FIX)
     _, shape, dtype, fortran, data = state
     kind = dtype.args[0] if isinstance(dtype, _Dtype) and dtype.args else None
     order = dtype.state[1] if isinstance(dtype, _Dtype) and _is_dtype(dtype.state) else None
     if not isinstance(kind, str) or not re.fullmatch("[biuf][1248]", kind):
-        refuse(path, "an array does not hold plain numbers", _named(kind), _FIX)
+        raise_read_error(path, "an array does not hold plain numbers", _named(kind), _FIX)
     if order not in ("<", ">", "|", "=") or (order == "=" and kind[1] != "1"):
-        refuse(path, "an array has no known byte order", _named(order), _FIX)
+        raise_read_error(path, "an array has no known byte order", _named(order), _FIX)
     if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape):
-        refuse(path, "an array has no shape", type(shape).__name__, _FIX)
+        raise_read_error(path, "an array has no shape", type(shape).__name__, _FIX)
     if isinstance(data, str):  # Python 2's strings of bytes, decoded as latin1
         try:
             data = data.encode("latin1")
@@ -181,13 +183,13 @@ def array(path: Path, value: Any) -> NDArray[Any]:
     try:
         whole = np.dtype(order.replace("=", "|") + kind)
     except TypeError:
-        refuse(path, "an array does not hold plain numbers", _named(kind), _FIX)
+        raise_read_error(path, "an array does not hold plain numbers", _named(kind), _FIX)
     count = 1
     for n in shape:
         count *= n
     if not isinstance(data, bytes) or count * whole.itemsize != len(data):
-        got = f"shape {shown(list(shape))} of {whole}"
-        refuse(path, "an array is not as long as its shape says", got, _FIX)
+        got = f"shape {quoted(list(shape))} of {whole}"
+        raise_read_error(path, "an array is not as long as its shape says", got, _FIX)
     flat = np.frombuffer(data, dtype=whole)
     return flat.reshape(shape, order="F" if fortran else "C").astype(whole.newbyteorder("="))
 
@@ -198,4 +200,4 @@ def _is_dtype(state: Any) -> bool:
 
 def _named(value: Any) -> str:
     """A value that may be shown, or the name of its type: some nest too deep to be written out."""
-    return shown(value) if isinstance(value, str) else type(value).__name__
+    return quoted(value) if isinstance(value, str) else type(value).__name__

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas.errors import refuse
+from artlas.errors import raise_read_error
 from artlas.graphs.ragged import pointer
 from artlas.io.assembly import Reading, assemble
 from artlas.io.number_tables import read_numbers
@@ -24,7 +24,7 @@ def read_graphs(folder: Path, name: str) -> Reading:
     labels = _column(folder / "graph-label.csv.gz", len(sizes))
     if not len(sizes) or sizes.min() < 1 or lengths.min() < 0 or labels.min() < 0:
         got = f"{len(sizes)} graphs"
-        refuse(folder, f"{name} has graphs without nodes, or counts below 0", got, _FIX)
+        raise_read_error(folder, f"{name} has graphs without nodes, or counts below 0", got, _FIX)
     # Summed as Python's whole numbers, which do not wrap around.
     features = _rows(folder / "node-feat.csv.gz", None, sum(sizes.tolist()), np.int64)
     path = folder / "edge.csv.gz"
@@ -33,7 +33,7 @@ def read_graphs(folder: Path, name: str) -> Reading:
     if ((edges < 0) | (edges >= room)).any():
         row = int(((edges < 0) | (edges >= room)).any(axis=1).argmax())
         got = f"{edges[row].tolist()} in a graph of {room[row, 0]} nodes"
-        refuse(path, "a node number is out of range", got, _FIX, row + 1)
+        raise_read_error(path, "a node number is out of range", got, _FIX, row + 1)
     parts = np.split(edges.T, pointer(lengths)[1:-1], axis=1)
     x = features.astype(np.float32)
     return assemble(sizes.tolist(), parts, undirected=True, x=x, y=labels)
@@ -44,14 +44,16 @@ def read_node(folder: Path, name: str) -> Reading:
     labels = _column(folder / "node-label.csv.gz")
     nodes = len(labels)
     if not nodes or labels.min() < 0:
-        refuse(folder / "node-label.csv.gz", "there are no labels from 0", f"{nodes} nodes", _FIX)
+        raise_read_error(
+            folder / "node-label.csv.gz", "there are no labels from 0", f"{nodes} nodes", _FIX
+        )
     _column(folder / "node_year.csv.gz", nodes)
     path = folder / "edge.csv.gz"
     edges = read_numbers(path, 2)
     if len(edges) and (edges.min() < 0 or edges.max() >= nodes):
         row = int(((edges < 0) | (edges >= nodes)).any(axis=1).argmax())
         got = f"{edges[row].tolist()} with {nodes} nodes"
-        refuse(path, "a node number is out of range", got, _FIX, row + 1)
+        raise_read_error(path, "a node number is out of range", got, _FIX, row + 1)
     path, x, guesses = folder / "node-feat.csv.gz", None, []
     if path.is_file():
         x = _rows(path, ARXIV_FEATURES, nodes, np.float64).astype(np.float32)
@@ -69,5 +71,7 @@ def _column(path: Path, rows: int | None = None) -> NDArray[np.int64]:
 def _rows(path: Path, columns: int | None, rows: int | None, dtype: Any) -> NDArray[Any]:
     values = read_numbers(path, columns, dtype)
     if rows is not None and len(values) != rows:
-        refuse(path, "the number of lines is wrong", f"{len(values):,} for {rows:,}", _FIX)
+        raise_read_error(
+            path, "the number of lines is wrong", f"{len(values):,} for {rows:,}", _FIX
+        )
     return values

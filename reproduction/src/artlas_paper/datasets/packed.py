@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from artlas.errors import refuse
+from artlas.errors import raise_read_error
 from artlas.files import atomic as writing
 from artlas.files import untrusted
 from artlas.graphs.collection import Graphs
@@ -170,10 +170,10 @@ def read(root: Path, name: str) -> Graphs:
     for key, (dtype, ndim) in kinds.items():
         array = arrays.get(key)
         if array is None and key != "x":
-            refuse(path, f"the array {key} is missing", ", ".join(arrays), fix)
+            raise_read_error(path, f"the array {key} is missing", ", ".join(arrays), fix)
         if array is not None and (array.dtype != dtype or array.ndim != ndim):
             got = f"{array.dtype} of shape {list(array.shape)}"
-            refuse(path, f"the array {key} is not {dtype} of {ndim} dimensions", got, fix)
+            raise_read_error(path, f"the array {key} is not {dtype} of {ndim} dimensions", got, fix)
     x, y = arrays.get("x"), arrays.get("y")
     wrong = _wrong_pointers(arrays["node_ptr"], arrays["row_ptr"], arrays["col"])
     graphs, nodes = len(arrays["node_ptr"]) - 1, len(arrays["row_ptr"]) - 1
@@ -188,7 +188,7 @@ def read(root: Path, name: str) -> Graphs:
     ):
         wrong = f"labels of {y.dtype}, shape {list(y.shape)}, for {graphs:,} graphs"
     if wrong:
-        refuse(path, "the arrays do not describe graphs", wrong, fix)
+        raise_read_error(path, "the arrays do not describe graphs", wrong, fix)
     tensors = {key: torch.from_numpy(value) for key, value in arrays.items()}
     return Graphs(
         tensors["node_ptr"], tensors["row_ptr"], tensors["col"], tensors.get("x"), tensors.get("y")

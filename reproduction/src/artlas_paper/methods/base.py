@@ -15,14 +15,14 @@ import torch
 from torch import Tensor, nn
 
 from artlas import checks
-from artlas.errors import fail
+from artlas.errors import raise_graph_error
 from artlas.files import stored
 from artlas.graphs.collection import Graphs
 from artlas.io.reading import as_graphs
 from artlas.method import checkpoint
 from artlas.nodes.ego import EgoGraphs
 from artlas.training import distributed
-from artlas.training.loop import PretrainConfig, Progress, seen, train
+from artlas.training.loop import PretrainConfig, Progress, source_hashes, train
 from artlas.training.sampler import Member
 from artlas_paper.methods.batch import Batch, Shared
 
@@ -97,7 +97,7 @@ class Baseline(nn.Module):
         """The loss of a batch, a scalar."""
         raise NotImplementedError
 
-    def settle(self) -> None:
+    def after_step(self) -> None:
         """What follows a step of the optimiser."""
 
     def states(self, batch: Batch) -> Tensor:
@@ -127,7 +127,7 @@ class Baseline(nn.Module):
         width = _whole(data).num_features or 1
         if width != self.config.features:
             got = f"{width:,} where {self.config.features:,} were learnt from"
-            fail("features have another width", got, "prepare them as in pretraining")
+            raise_graph_error("features have another width", got, "prepare them as in pretraining")
         readers = {"pool": self.pool, "centre": self.read_centre}
         made: dict[ReadOut, list[Tensor]] = {way: [] for way in ways}
         before = self.training
@@ -167,7 +167,7 @@ class Baseline(nn.Module):
         losses = train(_Learning(self, domains), domains, training, out, resume, report)
         self.eval()
         if out is not None and distributed.rank() == 0:
-            facts = {"training": dataclasses.asdict(training), "sources": seen(domains)}
+            facts = {"training": dataclasses.asdict(training), "sources": source_hashes(domains)}
             checkpoint.save(self, out, {"method": self.name, **facts})
         return losses
 
@@ -189,7 +189,7 @@ class Baseline(nn.Module):
             if training.clip is not None:
                 nn.utils.clip_grad_norm_(self.parameters(), training.clip)
             optimiser.step()
-            self.settle()
+            self.after_step()
             return float(loss.detach())
 
         return step
@@ -200,10 +200,14 @@ class Baseline(nn.Module):
         wanted = self.Config.for_domains(domains)
         if wanted.features != self.config.features:
             got = f"{wanted.features:,} where the settings say {self.config.features:,}"
-            fail("features have another width", got, f"use {self.Config.__name__}.for_domains")
+            raise_graph_error(
+                "features have another width", got, f"use {self.Config.__name__}.for_domains"
+            )
         if len(domains) > len(self.config.domains):
             got = f"{len(domains)} domains where the settings say {len(self.config.domains)}"
-            fail("there are too many domains", got, f"use {self.Config.__name__}.for_domains")
+            raise_graph_error(
+                "there are too many domains", got, f"use {self.Config.__name__}.for_domains"
+            )
 
 
 class _Learning:
@@ -259,8 +263,8 @@ class _Learning:
             ordered,
         )
 
-    def settle(self) -> None:
-        self.module.settle()
+    def after_step(self) -> None:
+        self.module.after_step()
 
     def record(self, counts: list[float]) -> dict[str, float]:
         graphs, loss = counts

@@ -94,7 +94,7 @@ class GraphACL(Baseline):
         return batch.with_x(encoder.enter(batch.features)).parts(self.config.hidden)
 
     @torch.no_grad()
-    def settle(self) -> None:
+    def after_step(self) -> None:
         """The target follows the encoder."""
         pairs = zip(self.target.parameters(), self.encoder.parameters(), strict=True)
         for target, own in pairs:

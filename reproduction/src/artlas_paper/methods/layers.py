@@ -30,27 +30,27 @@ class Linear(nn.Linear):
         return linear(input, self.weight, self.bias, self.rectify)
 
 
-class Meeting:
+class AggregationLayer:
     """A layer that maps every node's vector linearly, and then lets neighbours meet."""
 
     lin: Any
 
     def forward(self, x: Tensor | Shared, batch: Batch) -> Tensor:
-        return self.meet(through(self.enter, x), batch)
+        return self.aggregate(through(self.enter, x), batch)
 
     def enter(self, rows: Tensor) -> Tensor:
         """The linear map."""
         return linear(rows, self.lin.weight)
 
-    def meet(self, values: Tensor, batch: Batch) -> Tensor:
+    def aggregate(self, values: Tensor, batch: Batch) -> Tensor:
         """What follows the linear map."""
         raise NotImplementedError
 
 
-class GCNLayer(Meeting, GCNConv):
+class GCNLayer(AggregationLayer, GCNConv):
     """PyTorch Geometric's GCNConv, on the symmetric adjacency of a batch: the same result."""
 
-    def meet(self, values: Tensor, batch: Batch) -> Tensor:
+    def aggregate(self, values: Tensor, batch: Batch) -> Tensor:
         return batch.propagate(values, self.bias)
 
 
@@ -66,10 +66,10 @@ class GINLayer(GINConv):
         return nn.Sequential(*rest)(values)
 
 
-class GATLayer(Meeting, GATConv):
+class GATLayer(AggregationLayer, GATConv):
     """PyTorch Geometric's GATConv, likewise; nothing is kept of an edge."""
 
-    def meet(self, values: Tensor, batch: Batch) -> Tensor:
+    def aggregate(self, values: Tensor, batch: Batch) -> Tensor:
         # the scores of all heads are one product: with 0 in the place of other heads
         heads = torch.eye(self.heads, dtype=values.dtype, device=values.device)
         weights = torch.cat([self.att_src, self.att_dst])  # [2, H, c]
@@ -198,7 +198,7 @@ class GCN(nn.Module):
 
     def entered(self, batch: Batch) -> list[Tensor]:
         """The states after every layer, where features have entered."""
-        states = [self.after[0](self._layer(0).meet(batch.x, batch))]
+        states = [self.after[0](self._layer(0).aggregate(batch.x, batch))]
         for layer, after in list(zip(self.layers, self.after, strict=True))[1:]:
             states.append(after(layer(states[-1], batch)))
         return states

@@ -19,10 +19,10 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from artlas.errors import fail
+from artlas.errors import raise_graph_error
 from artlas_paper.methods.base import Baseline
 from artlas_paper.methods.batch import Batch, Shared, entering
-from artlas_paper.methods.layers import Meeting
+from artlas_paper.methods.layers import AggregationLayer
 
 
 class Supervised(Baseline):
@@ -45,7 +45,7 @@ class Supervised(Baseline):
     def loss(self, batch: Batch) -> Tensor:
         assert batch.y is not None
         if not (batch.y >= 0).any():
-            fail(
+            raise_graph_error(
                 f"{self.name} learns from the labels of its sources",
                 "graphs without labels",
                 "pass labelled sources, or choose a method that needs none",
@@ -63,7 +63,7 @@ class Supervised(Baseline):
     def _pooled(self, batch: Batch) -> Tensor:
         """The vectors of graphs, [G, 3 hidden], of few at a time unless a layer looks at all."""
         first = self.convolutions[0]
-        if not isinstance(first, Meeting):
+        if not isinstance(first, AggregationLayer):
             return self._joined(batch, self._layers(batch.features, batch))
         parts = batch.with_x(entering(first.enter, batch.features)).parts(self.config.hidden)
         return torch.cat([self._joined(part, self._after_first(part)) for part in parts])
@@ -74,8 +74,8 @@ class Supervised(Baseline):
     def _after_first(self, batch: Batch) -> list[Tensor]:
         """The states of nodes after every layer, where features are what the first maps them to."""
         first = self.convolutions[0]
-        assert isinstance(first, Meeting)
-        x = torch.relu(first.meet(batch.x, batch))
+        assert isinstance(first, AggregationLayer)
+        x = torch.relu(first.aggregate(batch.x, batch))
         return [x, *self._layers(x, batch, 1)]
 
     def _layers(self, x: Tensor | Shared, batch: Batch, begin: int = 0) -> list[Tensor]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from artlas.errors import refuse
+from artlas.errors import raise_read_error
 from artlas.explain import html_page
 from artlas.files.untrusted import read_bytes, read_text
 from artlas_paper.report import markdown
@@ -103,12 +103,14 @@ def report(*folders: Path) -> str:
     """Make the page of the results in some folders."""
     for folder in folders:
         if not folder.is_dir():
-            refuse(folder, "this is not a folder", "nothing of the kind there", "pass one")
+            raise_read_error(
+                folder, "this is not a folder", "nothing of the kind there", "pass one"
+            )
     files = sorted(path for folder in folders for path in folder.iterdir() if path.is_file())
     names = {path.stem for path in files if path.suffix == ".md"}
     names |= {BENCH} & {path.stem for path in files if path.suffix == ".json"}
     if not names:
-        refuse(
+        raise_read_error(
             folders[0],
             "there are no results in this folder",
             f"{len(files)} files, no .md",
@@ -205,7 +207,7 @@ def _bench(path: Path, content: Any) -> Section:
             f"{str(content['date'])[:10]}."
         )
     except (KeyError, TypeError, ValueError) as error:
-        refuse(path, "this is not what make bench writes", repr(error), "make it anew")
+        raise_read_error(path, "this is not what make bench writes", repr(error), "make it anew")
     head = ["figure", "measured", "over rounds", "bar", "verdict", "note"]
     title, command = KNOWN[BENCH]
     text = f"<p>{html.escape(words)}</p>{markdown.table(head, body)}"
@@ -218,7 +220,9 @@ def _json(path: Path) -> Any:
     try:
         return json.loads(read_text(path))
     except json.JSONDecodeError as error:
-        refuse(path, "this is not JSON", str(error), "let its command write it anew", error.lineno)
+        raise_read_error(
+            path, "this is not JSON", str(error), "let its command write it anew", error.lineno
+        )
 
 
 def _figures(files: Iterable[Path], name: str, names: Iterable[str]) -> list[Path]:

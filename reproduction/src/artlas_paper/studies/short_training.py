@@ -32,7 +32,7 @@ PARTS = {
 
 def folds_of(setting: Setting, level: Level, name: str, config: ArtConfig) -> Folds:
     """The models of a level with some settings, in a folder of that name."""
-    training = PretrainConfig(epochs=1 if setting.quick else EPOCHS[level], every=100)
+    training = PretrainConfig(epochs=1 if setting.quick else EPOCHS[level], checkpoint_every=100)
     runs = (setting.runs / "quick" if setting.quick else setting.runs) / "short" / name
     made = setting.once(
         ("short", level, name), lambda: Folds(level, setting.root, runs, training, config)

@@ -15,7 +15,7 @@ from artlas.method.config import ArtConfig
 from artlas.method.model import ART
 from artlas.nodes.ego import EgoGraphs, PprConfig
 from artlas.training.coverage import pretrain
-from artlas.training.loop import PretrainConfig, Progress, fingerprint, same_settings, seen
+from artlas.training.loop import PretrainConfig, Progress, fingerprint, same_settings, source_hashes
 from artlas_paper import datasets
 from artlas_paper.datasets.registry import REGISTRY, DatasetError, find
 from artlas_paper.methods.registry import Level as Level
@@ -107,7 +107,7 @@ class Folds:
             wanted = dataclasses.asdict(training)
             if (
                 model.config != config
-                or kept["sources"] != seen(sources)
+                or kept["sources"] != source_hashes(sources)
                 or not same_settings("training", kept["training"], wanted)
             ):
                 raise ValueError(

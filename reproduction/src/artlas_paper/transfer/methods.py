@@ -20,7 +20,7 @@ from artlas.files import stored
 from artlas.graphs.collection import Graphs
 from artlas.method import checkpoint
 from artlas.nodes.ego import EgoGraphs
-from artlas.training.loop import PretrainConfig, Progress, same_settings, seen
+from artlas.training.loop import PretrainConfig, Progress, same_settings, source_hashes
 from artlas_paper import datasets
 from artlas_paper.datasets import registry
 from artlas_paper.datasets.features import project
@@ -74,7 +74,7 @@ class MethodFolds:
         """The paper's settings, with as many epochs as are asked for."""
         own = entry.training[self.folds.level]
         epochs = own.epochs if self.epochs is None else min(self.epochs, own.epochs)
-        made = dataclasses.replace(own, epochs=epochs, seed=seed, every=200)
+        made = dataclasses.replace(own, epochs=epochs, seed=seed, checkpoint_every=200)
         if self.plateau is not None:
             made = dataclasses.replace(made, plateau=self.plateau, patience=1)
         return made
@@ -104,7 +104,7 @@ class MethodFolds:
         training = self.training(entry, seed)
         if (folder / checkpoint.MODEL).exists():
             kept = stored.read_json(folder / checkpoint.CONFIG)
-            if kept["sources"] != seen(sources) or not same_settings(
+            if kept["sources"] != source_hashes(sources) or not same_settings(
                 "training", kept["training"], dataclasses.asdict(training)
             ):
                 raise ValueError(
