@@ -6,12 +6,16 @@ READY := $(VENV)/.ready
 TOOLS := $(VENV)/.tools
 KERNELS := $(wildcard src/artlas/kernels/*.cpp src/artlas/kernels/*.hpp)
 
-.PHONY: run test bench lint format clean
+.PHONY: run test fast bench lint format clean
 run: $(READY)
 	$(BIN)/artlas demo
 
 test: $(READY)
 	$(BIN)/python -m pytest
+
+# Under a minute, without data or a browser: for the loop of edit and test.
+fast: $(READY)
+	$(BIN)/python -m pytest -m fast
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.run --out benchmarks/results/bench.json
@@ -21,6 +25,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $(KERNELS)
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from artlas.learning.estimators import GraphEmbedder as GraphEmbedder
     from artlas.learning.estimators import PrototypeClassifier as PrototypeClassifier
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 _ESTIMATORS = ("GraphEmbedder", "FewShotLinear", "PrototypeClassifier")
 
 
