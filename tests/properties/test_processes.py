@@ -228,7 +228,6 @@ torch.set_num_threads({threads})
 one = graph(20_000, 6) if {shape == "one large"} else graph(500, 6)
 graphs = artlas.Graphs.from_edges([one] * ({1 if shape == "one large" else 40}))
 model = artlas.ART(artlas.ArtConfig(bases=2000))  # minutes, if nothing ended it
-model.structure(graphs)
 def press():
     while kernels.done() == 0:
         time.sleep(0.01)

@@ -16,9 +16,8 @@ from torch import Tensor
 
 from artlas.method import checkpoint
 from artlas.method.config import ArtConfig
-from artlas.method.energy import coverage, independent_energy
+from artlas.method.energy import coverage, independent_energy, responsibilities
 from artlas.method.model import ART
-from artlas.method.representations import responsibilities
 from artlas.training import distributed, pretraining_coverage
 from artlas.training.loop import (
     PretrainConfig,
@@ -80,8 +79,8 @@ class _Coverage:
         bases, tau = model.config.bases, model.config.coverage_temperature
         if not members:
             return None, torch.zeros(bases + 7, dtype=torch.float64)
-        structure = model.structure(gather(self.sources, members))
-        energies, residuals = model.pairs(structure)
+        structure = model.prepare(gather(self.sources, members))
+        energies, residuals = model.energies_and_residuals(structure)
         loss = coverage(energies, tau)
         with torch.no_grad():
             e, covered = energies.double(), loss.double()

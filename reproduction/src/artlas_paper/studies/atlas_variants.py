@@ -87,7 +87,7 @@ def train_form(
     batches = itertools.chain.from_iterable(map(sampler.epoch, itertools.count(1)))
     for step, members in enumerate(itertools.islice(batches, form.steps)):
         graphs = gather(sources, members)
-        energies = model.pairs(model.structure(graphs))[0]
+        energies = model.energies(graphs)
         loss = coverage(energies, form.config.coverage_temperature).mean()
         small = torch.nonzero(graphs.sizes <= PADDED)[:, 0].tolist()
         if len(small) > 1 and form.contrast:

@@ -137,14 +137,14 @@ def baseline_iteration(
 def art_iteration(model: ART, graphs: Graphs, task: str) -> Call:
     """Embed, or take a training step on, graphs of which nothing was kept from before."""
     if task == "inference":
-        return lambda: model.embed(dataclasses.replace(graphs), "paper")
+        return lambda: model.embed(graphs, "paper")
     training, model = PretrainConfig(), model.train()
     optimiser = torch.optim.Adam(model.parameters(), lr=training.rate)
     bare = graphs.with_features(None).with_labels(None)
 
     def step() -> float:
         optimiser.zero_grad()
-        energies, _ = model.pairs(model.structure(dataclasses.replace(bare)))
+        energies = model.energies(bare)
         loss = artlas.coverage(energies, model.config.coverage_temperature).mean()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), training.clip or math.inf)
