@@ -16,8 +16,8 @@ from artlas.method.model import ART as ART
 from artlas.nodes.ego import EgoGraphs as EgoGraphs
 from artlas.nodes.ego import PprConfig as PprConfig
 from artlas.nodes.ego import ego_graphs as ego_graphs
+from artlas.training.config import PretrainConfig as PretrainConfig
 from artlas.training.coverage import pretrain as pretrain
-from artlas.training.loop import PretrainConfig as PretrainConfig
 
 if TYPE_CHECKING:
     from artlas.learning.estimators import FewShotLinear as FewShotLinear

@@ -32,7 +32,7 @@ def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 usual, resting = faults(), status("VmRSS")
-with glibc_malloc.kept():
+with glibc_malloc.reuse_large_blocks():
     within, held = faults(), status("VmRSS") - resting
 left = status("VmRSS") - resting
 torch.zeros(2**28).add_(1)
@@ -61,7 +61,7 @@ def test_freed_blocks_are_used_again_and_given_back(plain):
 def test_it_ends_with_an_error_too(plain, monkeypatch):
     calls = []
     monkeypatch.setattr(glibc_malloc, "_call", lambda name, *values: calls.append((name, *values)))
-    with pytest.raises(KeyError), glibc_malloc.kept():
+    with pytest.raises(KeyError), glibc_malloc.reuse_large_blocks():
         raise KeyError
     assert calls[-1] == ("malloc_trim", 0)
     assert [call[2] for call in calls[:-1] if call[1] == glibc_malloc._MMAP_MAX] == [0, 65_536]
@@ -70,7 +70,7 @@ def test_it_ends_with_an_error_too(plain, monkeypatch):
 def test_settings_of_the_environment_stay(monkeypatch):
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", str(2**34))
     monkeypatch.setattr(glibc_malloc, "_call", lambda name, *values: pytest.fail(name))
-    with glibc_malloc.kept():
+    with glibc_malloc.reuse_large_blocks():
         pass
 
 
@@ -80,5 +80,5 @@ def test_another_allocator_is_left_alone(plain, monkeypatch):
             raise AttributeError(name)
 
     monkeypatch.setattr(glibc_malloc.ctypes, "CDLL", lambda name: Without())
-    with glibc_malloc.kept():
+    with glibc_malloc.reuse_large_blocks():
         pass

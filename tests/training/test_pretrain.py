@@ -21,7 +21,8 @@ from killed import SMALL, domains
 import artlas
 from artlas import PretrainConfig, pretrain
 from artlas.training import states
-from artlas.training.loop import TrainingError, fingerprint
+from artlas.training.loop import TrainingError
+from artlas.training.sources import fingerprint
 
 
 def same(a, b):

@@ -24,8 +24,9 @@ from artlas.method import checkpoint
 from artlas.method.config import UNIFORM, ArtConfig
 from artlas.method.energy import coverage
 from artlas.method.model import ART
-from artlas.training.loop import TrainingError, gather
+from artlas.training.loop import TrainingError
 from artlas.training.sampler import BalancedSampler
+from artlas.training.sources import gather
 from artlas_paper.datasets.registry import find
 from artlas_paper.studies.contrast import (
     Contrast,

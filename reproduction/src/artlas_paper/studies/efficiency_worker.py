@@ -27,7 +27,7 @@ import artlas
 from artlas.graphs.collection import Graphs
 from artlas.method.model import ART
 from artlas.training import glibc_malloc
-from artlas.training.loop import PretrainConfig
+from artlas.training.config import PretrainConfig
 from artlas_paper import datasets
 from artlas_paper.datasets.registry import find
 from artlas_paper.methods import registry
@@ -173,7 +173,7 @@ def work(configuration: Configuration, tell: Callable[[dict[str, Any]], None]) -
         }
     )
     training = configuration.task == "training"
-    with glibc_malloc.kept() if training else nullcontext():  # as the trainer does
+    with glibc_malloc.reuse_large_blocks() if training else nullcontext():  # as the trainer does
         _measure(configuration, parts, before, tell)
 
 
