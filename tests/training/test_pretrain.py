@@ -11,12 +11,12 @@ import subprocess
 import sys
 import time
 
-import killed
+import small_run
 import numpy as np
 import pytest
 import torch
 from cases import random_dense
-from killed import SMALL, domains
+from small_run import SMALL, domains
 
 import artlas
 from artlas import PretrainConfig, pretrain
@@ -102,11 +102,11 @@ def test_broken_off_and_continued_it_ends_with_the_same_bits(tmp_path, stop):
 NURSERY = """
 import os, sys
 sys.path.insert(0, sys.argv[2])
-import killed
+import small_run
 for _ in sys.stdin:
     child = os.fork()
     if child == 0:
-        killed.work(sys.argv[1])
+        small_run.train_and_resume(sys.argv[1])
         os._exit(0)
     print(child, flush=True)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
@@ -114,7 +114,7 @@ for _ in sys.stdin:
 
 
 def test_killed_at_20_random_moments_it_ends_with_the_same_bits(tmp_path):
-    whole = killed.work(None)
+    whole = small_run.train_and_resume(None)
     words = [
         sys.executable,
         "-c",
@@ -236,7 +236,7 @@ def test_fingerprints_tell_structures_apart():
 TORCHRUN = """
 import json, sys
 sys.path.insert(0, sys.argv[2])
-from killed import SMALL, domains
+from small_run import SMALL, domains
 from artlas import PretrainConfig, pretrain
 losses = []
 pretrain(domains(), SMALL, PretrainConfig(epochs=5, batch=16), sys.argv[1],

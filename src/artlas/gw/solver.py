@@ -36,12 +36,9 @@ BUDGET = 1 << 28  # bytes of couplings that are solved at a time
 class SolverConfig:
     r"""How a problem is solved from one start.
 
-    Args:
-        mirror: limit on the number of mirror steps, which come first.
-        exact: limit on the number of exact steps.
-        sinkhorn: limit on the Sinkhorn iterations of a mirror step.
-        epsilon: :math:`\epsilon` of a mirror step, relative to the spread of the gradient.
-        tolerance: stop after a step that moves no more L1 mass than this.
+    mirror, exact: limits on the steps of each kind, mirror steps first; sinkhorn: limit on the
+    iterations of a mirror step; epsilon: its :math:`\epsilon`, relative to the spread of the
+    gradient; tolerance: a step that moves no more L1 mass than this is the last one.
     """
 
     mirror: int = 0
@@ -213,7 +210,7 @@ def _checked_couplings(couplings: Any, graph: Graphs, relations: Array) -> Array
 
 
 def product_start(relations: Any, measure_epsilon: float = 1e-8) -> Start:
-    r"""Start from the independent coupling :math:`\mu \nu^\top`."""
+    r"""Start from the independent coupling :math:`\mu \nu^\top` with uniform :math:`\nu`."""
     bases, roles = _checked_relations(relations).shape[:2]
 
     def start(graph: Graphs) -> Array:

@@ -17,29 +17,20 @@ class ArtConfig:
     r"""Settings of SCGFM-ART; the defaults are the paper's.
 
     Where the paper is silent (temperatures, :math:`\epsilon_u`, widths, seed) the defaults are
-    those of the authors' published runs; :meth:`released` is their code where it differs from the
-    paper.
+    those of the authors' published runs. :meth:`released` has their code's behaviour where it
+    differs from the paper.
 
-    Args:
-        bases: number of bases, K.
-        roles: number of roles of each base, M.
-        hidden: width of the encoder, :math:`D_h`.
-        layers: number of GIN layers.
-        steps: number of Sinkhorn iterations.
-        temperature: :math:`\tau_{sk}`, which divides the logits.
-        coverage_temperature: :math:`\tau_m`.
-        responsibility_temperature: :math:`\tau_E`.
-        measure_epsilon: :math:`\epsilon_u`; a large value makes the node measure uniform.
-        atlas: ``learned``, ``frozen`` (random, never trained) or ``tied`` (all K bases share one
-            relation).
-        top_k: number of bases that are mixed, ``None`` for all.
-        logit_clamp: bound on \|logit / temperature\|, ``None`` for no bound.
-        featureless: node feature of graphs that have none, a ``constant`` 1 or the normalised
-            ``degree``.
-        seed: seed of the initial weights.
-        diagonal: whether a role may be related to itself. Not in the paper.
-        pooling: whether z+ is pooled by the ``mixed`` coupling or by ``each`` base's own coupling.
-            Not in the paper.
+    bases: K; roles: M of each base; hidden: :math:`D_h`; layers: number of GIN layers; steps:
+    number of Sinkhorn iterations; temperature: :math:`\tau_{sk}`, which divides the logits;
+    coverage_temperature: :math:`\tau_m`; responsibility_temperature: :math:`\tau_E`;
+    measure_epsilon: :math:`\epsilon_u`, which makes the measure uniform if it is large; atlas:
+    ``learned``, ``frozen`` (random, never trained) or ``tied`` (all bases share one relation);
+    top_k: number of bases that are mixed, ``None`` for all; logit_clamp: bound on
+    \|logit / temperature\|, ``None`` for no bound; featureless: node feature of graphs that have
+    none, a ``constant`` 1 or the normalised ``degree``; seed: of the initial weights.
+
+    Not in the paper: diagonal, whether a role may be related to itself; pooling, whether z+ is
+    pooled by the ``mixed`` coupling or by ``each`` base's own.
     """
 
     bases: int = 16

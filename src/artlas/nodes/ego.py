@@ -41,14 +41,10 @@ Progress = Callable[[int, int], None]  # centres done, and their total number
 class PprConfig:
     """How ego-graphs are found; the defaults are the paper's.
 
-    Args:
-        restart: alpha, the probability of returning to the centre.
-        threshold: epsilon, the residual allowed per unit of degree.
-        most_pushes: limit on the pushes for one centre.
-        most_nodes: limit on the nodes of one ego-graph.
-        lazy: half of the moving mass stays, as in the authors' code. This amounts to a restart of
-            2 alpha / (1 + alpha).
-        fill: fill ego-graphs up to ``most_nodes`` with nodes of score zero, as in their code.
+    restart: alpha, the probability of returning to the centre; threshold: epsilon, the residual
+    allowed per unit of degree; most_pushes, most_nodes: limits for every centre; lazy: half of the
+    moving mass stays, as in the authors' code, which amounts to a restart of 2 alpha / (1 + alpha);
+    fill: fill ego-graphs up to ``most_nodes`` with nodes of score zero, as in their code.
     """
 
     restart: float = 0.15
@@ -59,18 +55,15 @@ class PprConfig:
     fill: bool = False
 
     def __post_init__(self) -> None:
+        fix = "pass e.g. the default"
         for name in ("restart", "threshold"):
             value = getattr(self, name)
             if not isinstance(value, (int, float)) or not 0 < value < 1:
-                raise_graph_error(
-                    f"{name} must lie between 0 and 1", f"{value!r}", "pass e.g. the default"
-                )
+                raise_graph_error(f"{name} must lie between 0 and 1", f"{value!r}", fix)
         for name in ("most_pushes", "most_nodes"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise_graph_error(
-                    f"{name} must be a positive integer", f"{value!r}", "pass e.g. the default"
-                )
+                raise_graph_error(f"{name} must be a positive integer", f"{value!r}", fix)
 
     @classmethod
     def released(cls) -> PprConfig:
