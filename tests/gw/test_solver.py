@@ -108,12 +108,12 @@ def assert_no_higher_than_pot(many, bases, rng):
             assert found.energies[g, k] <= log["gw_dist"] + 1e-6
 
 
-def test_no_higher_than_pots_conditional_gradient_from_the_same_start():
+def test_energies_are_no_higher_than_pot_finds_from_the_same_start():
     rng = np.random.default_rng(2)
     assert_no_higher_than_pot(graphs(50, rng), relations(4, 8, rng), rng)
 
 
-def test_no_higher_than_pots_on_real_graphs_and_trained_bases(raw):
+def test_energies_are_no_higher_than_pot_finds_on_real_graphs(raw):
     whole = artlas.read(raw("BZR") / "TUDataset" / "BZR" / "raw", verbose=False)
     bases = artlas.load("graph").atlas.relations().detach().double().numpy()[::4]
     assert_no_higher_than_pot(whole[::16][:25], bases, np.random.default_rng(3))
@@ -158,7 +158,7 @@ def test_refinement_lowers_energies_and_keeps_couplings():
     torch.testing.assert_close(refined.roles(3).sum(1), torch.ones(many[3].num_nodes))
 
 
-def test_threads_and_company_change_nothing():
+def test_threads_and_other_graphs_change_no_bits():
     rng = np.random.default_rng(5)
     many, bases = graphs(9, rng), relations(3, 6, rng)
     starts = [
@@ -184,7 +184,7 @@ def test_discrepancies_of_a_graph_with_itself_and_with_others():
     assert one == other > 0.1
 
 
-def test_wrong_requests_are_named():
+def test_wrong_arguments_raise_clear_errors():
     rng = np.random.default_rng(6)
     many, bases = graphs(2, rng), relations(2, 4, rng)
     with pytest.raises(ValueError, match=r"relations must be \[K, M, M\]"):
@@ -201,7 +201,7 @@ def test_wrong_requests_are_named():
         SolverConfig(exact=-1)
 
 
-def test_measures_that_rounding_leaves_apart_end_the_search():
+def test_rounding_differences_between_measures_end_the_search():
     """Equal masses in thirds and sevenths: sums differ in the last bits, and nothing more moves."""
     rng = np.random.default_rng(7)
     many = artlas.Graphs.from_networkx([nx.cycle_graph(n) for n in range(3, 60)])

@@ -35,7 +35,7 @@ def test_energies_are_those_of_the_whole_method(graphs):
     assert a.energies.shape == a.residuals.shape == (len(graphs), 16)
 
 
-def test_alignment_carries_what_follows_from_energies(graphs):
+def test_alignment_derives_coordinates_and_coverage_from_energies(graphs):
     a = sharpened().align(graphs)
     e = a.energies.double()
     assert torch.allclose(a.coordinates.double(), e.sqrt(), atol=1e-6)
@@ -135,7 +135,7 @@ def test_initial_weights_depend_on_the_seed_alone():
     assert not torch.equal(first["atlas.logits"], other["atlas.logits"])
 
 
-def test_a_change_of_weights_is_never_missed(graphs):
+def test_cached_bases_follow_every_change_of_weights(graphs):
     model = sharpened()
     before = model.align(graphs).energies
     optimiser = torch.optim.SGD(model.parameters(), 1.0)
@@ -169,7 +169,7 @@ def test_files_are_graphs_too(tmp_path):
     assert torch.equal(model.align(files[0]).energies, model.align(files).energies[:1])
 
 
-def test_wrong_requests_are_named(graphs):
+def test_wrong_arguments_raise_clear_errors(graphs):
     model = ART()
     with pytest.raises(ValueError, match=r"Unknown representation 'best'\. Choose one of paper"):
         model.embed(graphs, "best")

@@ -1,4 +1,4 @@
-"""Couplings are couplings, whatever the logits; and their limit is the Sinkhorn limit."""
+"""Couplings have the right marginals for any logits, and converge to the Sinkhorn limit."""
 
 import numpy as np
 import pytest
