@@ -44,11 +44,6 @@ class PretrainingCoverage:
         """Whether at most one pretraining graph in a hundred is this close to its nearest base."""
         return distance < self.distances[1]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain, rounded numbers."""
-        domains = {name: np.round(q, 5).tolist() for name, q in self.domains.items()}
-        return {"distances": np.round(self.distances, 6).tolist(), "domains": domains}
-
 
 def measure(model: ART, sources: Mapping[str, Graphs | EgoGraphs]) -> PretrainingCoverage:
     """Align all graphs of the sources; every domain has equal weight, however large it is."""
@@ -64,7 +59,9 @@ def measure(model: ART, sources: Mapping[str, Graphs | EgoGraphs]) -> Pretrainin
 
 def save(reference: PretrainingCoverage, folder: Path) -> None:
     """Write the pretraining coverage beside its model."""
-    stored.write_json(folder / FILE, reference.to_json())
+    domains = {name: np.round(q, 5).tolist() for name, q in reference.domains.items()}
+    content = {"distances": np.round(reference.distances, 6).tolist(), "domains": domains}
+    stored.write_json(folder / FILE, content)
 
 
 def load(which: Any) -> PretrainingCoverage | None:
