@@ -12,6 +12,7 @@ from torch import Tensor
 
 from artlas import checks
 
+Optimiser = Literal["adam", "adamw"]
 OPTIMISERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 
 
@@ -36,7 +37,7 @@ class PretrainConfig:
     plateau: float | None = None
     patience: int = 5
     decay: float = 0.0
-    optimiser: Literal["adam", "adamw"] = "adam"
+    optimiser: Optimiser = "adam"
 
     def __post_init__(self) -> None:
         checks.whole(self, "epochs", "batch", "checkpoint_every", "patience")
