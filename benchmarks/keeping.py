@@ -60,7 +60,10 @@ def worker(share: int, rounds: int) -> dict[str, dict[str, Any]]:
         seconds: Seconds = {"mapped": [], "kept": []}
         peaks: Seconds = {"mapped": [], "kept": []}
         for _ in range(rounds):
-            for kind, keeping in (("mapped", nullcontext()), ("kept", glibc_malloc.kept())):
+            for kind, keeping in (
+                ("mapped", nullcontext()),
+                ("kept", glibc_malloc.reuse_large_blocks()),
+            ):
                 before = reset_peak()
                 with keeping:
                     for _ in range(WARM):

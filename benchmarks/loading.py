@@ -142,7 +142,6 @@ def _training_step() -> Callable[[Graphs], None]:
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
 
     def step(batch: Graphs) -> None:
-        batch.derived.clear()  # every batch of an epoch is new
         optimiser.zero_grad()
         model(batch).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0)

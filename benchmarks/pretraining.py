@@ -36,7 +36,7 @@ def measure(root: Path, steps: int) -> Iterable[Figure]:
             for name in sources
         }
         step = entry.make("node", chosen).stepper(chosen, training)
-        with glibc_malloc.kept():
+        with glibc_malloc.reuse_large_blocks():
             seconds(step)
             took = [seconds(step) for _ in range(steps)]
         hours = [each / (count * len(sources)) * passed * training.epochs / 3600 for each in took]

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import artlas
+from artlas.kernels.structure import Structure
 from artlas.method.encoder import GINLayer
 from benchmarks import reference
 from benchmarks.data import Batch
@@ -55,8 +56,20 @@ class Subject:
         PaddedBatch.of(self.graphs.node_ptr, self.graphs.row_ptr, self.graphs.col)
 
     def prepare_native(self) -> None:
-        """Make what the native kernels need of the graphs alone, on a copy that kept nothing."""
-        self.model.structure(replace(self.graphs))
+        """Make what the native kernels need of the graphs alone."""
+        self.model.prepare(self.graphs)
+
+    @cached_property
+    def native(self) -> Structure:
+        """The graphs prepared for the native kernels."""
+        with artlas.kernels.use("native"):
+            return self.model.prepare(self.graphs)
+
+    @cached_property
+    def twin(self) -> Structure:
+        """The graphs prepared for the PyTorch twin."""
+        with artlas.kernels.use("twin"):
+            return self.model.prepare(self.graphs)
 
     def reference_energies(self) -> Tensor:
         """Energies of the published form."""
@@ -66,13 +79,13 @@ class Subject:
         """Nodes and stored entries, of the graphs or with alike nodes joined as they are run."""
         if not joined:
             return self.graphs.num_nodes, 2 * self.graphs.num_edges
-        structure = self.model.structure(self.graphs)
-        return structure.num_nodes, len(structure.col)
+        return self.native.num_nodes, len(self.native.col)
 
     def our_energies(self, kernels: str) -> Tensor:
         """Energies of artlas with the kernels named, differentiable where gradients are on."""
+        prepared = self.native if kernels == "native" else self.twin
         with artlas.kernels.use(kernels):
-            return self.model.energies(self.graphs)
+            return self.model.energies(prepared)
 
     def infer(self, energies: Energies) -> Tensor:
         """One inference pass: energies without gradients."""

@@ -7,6 +7,7 @@ dense adjacency [n, n] and its node measure [n]; the role measure is uniform, nu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -44,6 +45,33 @@ def energy(A: Tensor, B: Tensor, T: Tensor, mu: Tensor) -> Tensor:
     """The same for a binary A and a feasible T, expanded: chi_A + chi_B - 2 <A T, T B>."""
     nu = 1 / B.shape[0]
     return mu @ A @ mu + B.square().sum() * nu**2 - 2 * ((A @ T) * (T @ B)).sum()
+
+
+def relational_energy(A: Tensor, B: Tensor, T: Tensor) -> Tensor:
+    """The four-index sum in closed form for any A, B and T; mu and nu are T's own marginals."""
+    mu, nu = T.sum(1), T.sum(0)
+    constant = mu @ _squared(A) @ mu + nu @ B**2 @ nu
+    return constant - 2 * ((A @ T) * (T @ B)).sum()
+
+
+class Decomposition(NamedTuple):
+    """What a coupling explains of a relation, and what it cannot; their sum is the energy."""
+
+    distance: Tensor
+    variance: Tensor
+
+
+def decompose_energy(A: Tensor, B: Tensor, T: Tensor) -> Decomposition:
+    """The energy as the distance of B from A carried to the roles, and A's variance within them."""
+    mu, nu = T.sum(1), T.sum(0)
+    weight = nu[:, None] * nu
+    carried = T.T @ (A @ T) / weight
+    variance = mu @ _squared(A) @ mu - (carried**2 * weight).sum()
+    return Decomposition((weight * (B - carried) ** 2).sum(), variance)
+
+
+def _squared(A: Tensor) -> Tensor:
+    return A.to_dense() ** 2 if A.layout != torch.strided else A**2
 
 
 def logits(Q: Tensor, R: Tensor, scale: float, clamp: float | None) -> Tensor:

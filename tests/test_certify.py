@@ -111,8 +111,8 @@ def verdicts(made):
 
 def test_energies_that_are_not_those_of_couplings_are_violations():
     class Boasting(artlas.ART):
-        def pairs(self, structure):
-            energies, residuals = super().pairs(structure)
+        def energies_and_residuals(self, graphs):
+            energies, residuals = super().energies_and_residuals(graphs)
             return energies * 0.2, residuals
 
     found = verdicts(certify(Boasting(TINY), tiny_graphs(), names=list("abcdef")))

@@ -28,7 +28,7 @@ def graphs():
 
 def test_it_is_pots_projected_gradient(model, graphs):
     relations = model.atlas.relations().detach().double().numpy()
-    start = solver.independent(relations, model.config.measure_epsilon)
+    start = solver.product_start(relations, model.config.measure_epsilon)
     energies, couplings = entropic_gw.solve(model, graphs, start)
     for g, graph in enumerate(graphs):
         mu = degree_measure(graph, model.config.measure_epsilon).double().numpy()

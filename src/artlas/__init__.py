@@ -8,16 +8,16 @@ from artlas.errors import GraphCleaningWarning as GraphCleaningWarning
 from artlas.errors import GraphError as GraphError
 from artlas.graphs.collection import Graphs as Graphs
 from artlas.io.reading import read as read
+from artlas.method.alignment import Alignment as Alignment
 from artlas.method.checkpoint import load as load
 from artlas.method.config import ArtConfig as ArtConfig
 from artlas.method.energy import coverage as coverage
 from artlas.method.model import ART as ART
-from artlas.method.model import Alignment as Alignment
 from artlas.nodes.ego import EgoGraphs as EgoGraphs
 from artlas.nodes.ego import PprConfig as PprConfig
 from artlas.nodes.ego import ego_graphs as ego_graphs
+from artlas.training.config import PretrainConfig as PretrainConfig
 from artlas.training.coverage import pretrain as pretrain
-from artlas.training.loop import PretrainConfig as PretrainConfig
 
 if TYPE_CHECKING:
     from artlas.learning.estimators import FewShotLinear as FewShotLinear

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import artlas
 from artlas.cli import app
 from artlas.evaluation import draw_episodes, hash_episodes
 from artlas.evaluation.controls import CONTROLS
+from artlas.training import coverage
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -93,15 +95,15 @@ def test_training_lowers_the_coverage_of_unseen_graphs(quick):
 
 
 def test_ctrl_c_keeps_what_was_learnt(tmp_path, monkeypatch):
-    calls, forward = [], artlas.ART.forward
+    batches, gather = [], coverage.gather
 
-    def interrupted(self, graphs):
-        calls.append(graphs)
-        if len(calls) == 3:
+    def interrupted(sources, members):
+        if len(batches) == 2:
             raise KeyboardInterrupt
-        return forward(self, graphs)
+        batches.append((members, gather(sources, members)))
+        return batches[-1][1]
 
-    monkeypatch.setattr(artlas.ART, "forward", interrupted)
+    monkeypatch.setattr(coverage, "gather", interrupted)
     for name in {"matplotlib", *(m for m in sys.modules if m.startswith("matplotlib."))}:
         monkeypatch.setitem(sys.modules, name, None)
     result = run("demo", "--quick", "--out", tmp_path)
@@ -113,7 +115,10 @@ def test_ctrl_c_keeps_what_was_learnt(tmp_path, monkeypatch):
     after = report["alignment"]["families"]
     assert after["after"]["coverage"] < after["before"]["coverage"]
     # structure alone, as many of the one domain as of the other
-    assert all(g.x is None and g.y is None and len(g) == 64 for g in calls)
+    for members, graphs in batches:
+        assert graphs.x is None
+        assert graphs.y is None
+        assert Counter(name for name, _ in members) == {"digits": 32, "families": 32}
     # and without Matplotlib: all but the pictures, and how to get them
     assert "pip install 'artlas[demo]'" in result.output
     assert [path.name for path in tmp_path.iterdir()] == ["results.json"]

@@ -19,7 +19,7 @@ from artlas.explain import page as explain_page
 from artlas.explain import spring_layout
 from artlas.method import checkpoint
 from artlas.training import pretraining_coverage
-from artlas.training.pretraining_coverage import Reference
+from artlas.training.pretraining_coverage import PretrainingCoverage
 
 
 @pytest.fixture(scope="module")
@@ -94,10 +94,10 @@ def test_far_near_and_usual_graphs_are_told_apart(model, karate):
     distance = float(model.align(karate).coordinates.min())
     for scale, wanted in ((0.5, "lies outside"), (1.0, "atlas covers it"), (2.0, "says little")):
         grid = np.linspace(0.9, 1.1, 101) * distance * scale
-        known = Reference(grid, {"one": np.random.default_rng(0).random((9, 16))})
+        known = PretrainingCoverage(grid, {"one": np.random.default_rng(0).random((9, 16))})
         page = explain_page.page(explain_page.explain(model, karate, "t", known), karate)
         assert wanted in page
-    half = Reference(np.linspace(0, 2, 101) * distance, known.domains)
+    half = PretrainingCoverage(np.linspace(0, 2, 101) * distance, known.domains)
     assert "50 % of the pretraining graphs lie nearer" in explain_page.page(
         explain_page.explain(model, karate, "t", half), karate
     )

@@ -17,7 +17,7 @@ def bases(count, roles, rng, low=0.0):
 
 
 @pytest.mark.parametrize("epsilon", [1e-8, UNIFORM])
-def test_equal_to_the_general_bound_that_pot_computes(epsilon):
+def test_bounds_equal_those_that_pot_computes(epsilon):
     pytest.importorskip("ot", reason="POT is the oracle here")
     rng = np.random.default_rng(0)
     graphs, relations = from_dense(awkward(rng)), bases(3, 7, rng, -1)
@@ -34,7 +34,7 @@ def test_equal_to_the_general_bound_that_pot_computes(epsilon):
         assert d**2 == pytest.approx(wanted, abs=1e-9)
 
 
-def test_never_above_the_exact_optimum_of_tiny_structures_and_often_near_it():
+def test_bounds_are_below_the_exact_optimum_and_often_near_it():
     rng, near = np.random.default_rng(1), []
     for _ in range(20):
         sizes = 4, int(rng.integers(1, 4))
@@ -52,7 +52,7 @@ def test_never_above_the_exact_optimum_of_tiny_structures_and_often_near_it():
     assert np.mean(near) > 0.6
 
 
-def test_any_potentials_give_a_bound(monkeypatch):
+def test_inexact_potentials_still_give_a_lower_bound(monkeypatch):
     """Where the linear program is not solved, the bound is lower, not wrong."""
     rng = np.random.default_rng(2)
     graphs, relations = from_dense(awkward(rng)), bases(2, 5, rng)

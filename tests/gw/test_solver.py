@@ -11,7 +11,7 @@ import artlas
 from artlas import kernels
 from artlas.graphs.measure import degree_measure
 from artlas.gw import solver
-from artlas.gw.solver import EXACT, FROM_AFAR, SolverConfig
+from artlas.gw.solver import EXACT_ONLY, MIRROR_THEN_EXACT, SolverConfig
 
 pytestmark = pytest.mark.skipif(not kernels.available(), reason="the solver is compiled code")
 
@@ -51,12 +51,12 @@ def dense(graph):
     return graph.to_scipy(0).toarray().astype(np.float64)
 
 
-@pytest.mark.parametrize("config", [EXACT, FROM_AFAR, SolverConfig(mirror=5, exact=0)])
+@pytest.mark.parametrize("config", [EXACT_ONLY, MIRROR_THEN_EXACT, SolverConfig(mirror=5, exact=0)])
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_energies_are_those_of_the_couplings_and_never_rise(config, diagonal):
     rng = np.random.default_rng(0)
     many, bases = graphs(12, rng), relations(3, 7, rng, diagonal)
-    for start in (solver.independent(bases), solver.by_degree(bases), anywhere(bases, 7, rng)):
+    for start in (solver.product_start(bases), solver.degree_start(bases), anywhere(bases, 7, rng)):
         found = solver.solve(many, bases, [(start, config)])
         assert (found.statistics["after"] <= found.statistics["before"] + 1e-12).all()
         for g, graph in enumerate(many):
@@ -92,7 +92,7 @@ def assert_no_higher_than_pot(many, bases, rng):
     start = anywhere(bases, roles, rng)
     given = [start(many[g]) for g in range(len(many))]
     kept = list(given)
-    found = solver.solve(many, bases, [(lambda _: kept.pop(0), EXACT)])
+    found = solver.solve(many, bases, [(lambda _: kept.pop(0), EXACT_ONLY)])
     for g, T in enumerate(given):
         mu, A = degree_measure(many[g], 1e-8).numpy(), dense(many[g])
         for k, relation in enumerate(bases):
@@ -108,12 +108,12 @@ def assert_no_higher_than_pot(many, bases, rng):
             assert found.energies[g, k] <= log["gw_dist"] + 1e-6
 
 
-def test_no_higher_than_pots_conditional_gradient_from_the_same_start():
+def test_energies_are_no_higher_than_pot_finds_from_the_same_start():
     rng = np.random.default_rng(2)
     assert_no_higher_than_pot(graphs(50, rng), relations(4, 8, rng), rng)
 
 
-def test_no_higher_than_pots_on_real_graphs_and_trained_bases(raw):
+def test_energies_are_no_higher_than_pot_finds_on_real_graphs(raw):
     whole = artlas.read(raw("BZR") / "TUDataset" / "BZR" / "raw", verbose=False)
     bases = artlas.load("graph").atlas.relations().detach().double().numpy()[::4]
     assert_no_higher_than_pot(whole[::16][:25], bases, np.random.default_rng(3))
@@ -126,9 +126,9 @@ def test_the_optimum_of_tiny_structures_is_found():
         one = nx.gnp_random_graph(int(rng.integers(2, 5)), 0.6, seed=int(rng.integers(1e6)))
         graph, bases = artlas.Graphs.from_networkx(one), relations(1, 3, rng)
         starts = [
-            (solver.independent(bases), FROM_AFAR),
-            (solver.by_degree(bases), FROM_AFAR),
-            (anywhere(bases, 3, rng), EXACT),
+            (solver.product_start(bases), MIRROR_THEN_EXACT),
+            (solver.degree_start(bases), MIRROR_THEN_EXACT),
+            (anywhere(bases, 3, rng), EXACT_ONLY),
         ]
         found = solver.solve(graph, bases, starts).energies[0, 0]
         mu = degree_measure(graph, 1e-8).numpy()
@@ -158,10 +158,13 @@ def test_refinement_lowers_energies_and_keeps_couplings():
     torch.testing.assert_close(refined.roles(3).sum(1), torch.ones(many[3].num_nodes))
 
 
-def test_threads_and_company_change_nothing():
+def test_threads_and_other_graphs_change_no_bits():
     rng = np.random.default_rng(5)
     many, bases = graphs(9, rng), relations(3, 6, rng)
-    starts = [(solver.independent(bases), FROM_AFAR), (solver.by_degree(bases), EXACT)]
+    starts = [
+        (solver.product_start(bases), MIRROR_THEN_EXACT),
+        (solver.degree_start(bases), EXACT_ONLY),
+    ]
     before, found = torch.get_num_threads(), []
     try:
         for threads in (1, 3):
@@ -181,26 +184,28 @@ def test_discrepancies_of_a_graph_with_itself_and_with_others():
     assert one == other > 0.1
 
 
-def test_wrong_requests_are_named():
+def test_wrong_arguments_raise_clear_errors():
     rng = np.random.default_rng(6)
     many, bases = graphs(2, rng), relations(2, 4, rng)
     with pytest.raises(ValueError, match=r"relations must be \[K, M, M\]"):
-        solver.solve(many, bases[0], [(solver.independent(bases), EXACT)])
+        solver.solve(many, bases[0], [(solver.product_start(bases), EXACT_ONLY)])
     with pytest.raises(ValueError, match="finite and symmetric"):
-        solver.solve(many, rng.uniform(0, 1, (2, 4, 4)), [(solver.independent(bases), EXACT)])
+        solver.solve(
+            many, rng.uniform(0, 1, (2, 4, 4)), [(solver.product_start(bases), EXACT_ONLY)]
+        )
     with pytest.raises(ValueError, match="must give couplings"):
-        solver.solve(many, bases, [(lambda graph: np.ones((2, 1, 3)), EXACT)])
+        solver.solve(many, bases, [(lambda graph: np.ones((2, 1, 3)), EXACT_ONLY)])
     with pytest.raises(ValueError, match="At least one start"):
         solver.solve(many, bases, [])
     with pytest.raises(ValueError, match="exact must be a whole number"):
         SolverConfig(exact=-1)
 
 
-def test_measures_that_rounding_leaves_apart_end_the_search():
+def test_rounding_differences_between_measures_end_the_search():
     """Equal masses in thirds and sevenths: sums differ in the last bits, and nothing more moves."""
     rng = np.random.default_rng(7)
     many = artlas.Graphs.from_networkx([nx.cycle_graph(n) for n in range(3, 60)])
     for roles in (3, 7, 9, 32):
         bases = relations(2, roles, rng)
-        found = solver.solve(many, bases, [(solver.independent(bases), EXACT)])
+        found = solver.solve(many, bases, [(solver.product_start(bases), EXACT_ONLY)])
         assert np.isfinite(found.energies).all()

@@ -8,7 +8,7 @@ import torch
 from cases import awkward, from_dense, random_dense, star
 
 from artlas import kernels
-from artlas.graphs.measure import degree_measure, structure_of
+from artlas.graphs.measure import degree_measure, prepare_structure
 
 pytestmark = pytest.mark.skipif(not kernels.available(), reason="no compiled kernels")
 
@@ -33,7 +33,7 @@ def graphs_with_rows(width):
 @pytest.mark.parametrize("width", [1, 5, 37])
 def test_blocks(threads, width):
     graphs, x = graphs_with_rows(width)
-    structure, degree = structure_of(graphs, 1e-8), graphs.degree
+    structure, degree = prepare_structure(graphs, 1e-8), graphs.degree
     summed = kernels.neighbour_sum(x, structure)
     across = x * summed
     expected = torch.cat([x, summed, across, degree[:, None] * x * x - across], 1)
@@ -48,7 +48,7 @@ def test_averages(threads, measured, joined):
     from artlas.kernels import native
 
     graphs, x = graphs_with_rows(6)
-    structure = structure_of(graphs, 1e-8)
+    structure = prepare_structure(graphs, 1e-8)
     measure = degree_measure(graphs, 1e-8) if measured else None
     expected = x if measure is None else (x / measure[:, None]).float()
     if joined:

@@ -8,13 +8,13 @@ from cases import awkward, dense_graphs, from_dense, random_dense, sharpened, st
 from hypothesis import given, settings
 
 from artlas import ART, ArtConfig, Graphs, kernels
-from artlas.graphs.measure import structure_of
+from artlas.graphs.measure import prepare_structure
 
 native = pytest.importorskip("artlas.kernels.native", reason="no compiled kernels in this install")
 
 
 def joined(graphs, rounds=2):
-    return native.join_alike_nodes(structure_of(graphs, 1e-8), rounds)
+    return native.join_alike_nodes(prepare_structure(graphs, 1e-8), rounds)
 
 
 def naive_classes(matrix, rounds):
@@ -45,7 +45,7 @@ def test_classes_are_those_of_colour_refinement(matrix):
 def test_the_quotient_keeps_measure_edges_and_degrees():
     dense = [*awkward(np.random.default_rng(0)), star(30)]
     graphs = from_dense(dense)
-    plain, small = structure_of(graphs, 1e-8), joined(graphs)
+    plain, small = prepare_structure(graphs, 1e-8), joined(graphs)
     classes = small.classes
     assert small.num_nodes < plain.num_nodes
     assert classes.count.sum() == plain.num_nodes
@@ -73,7 +73,7 @@ def test_results_and_gradients_are_the_twins(factor):
     dense = [star(40), cliques, random_dense(12, 1.0, rng), random_dense(30, 0.2, rng)]
     graphs = from_dense(dense, x=rng.standard_normal((sum(map(len, dense)), 3)))
     model = sharpened(factor=factor)
-    assert model.structure(graphs).num_nodes < 0.6 * graphs.num_nodes
+    assert model.prepare(graphs).num_nodes < 0.6 * graphs.num_nodes
     found = []
     for which in ("native", "twin"):
         with kernels.use(which):
@@ -108,7 +108,7 @@ def test_as_many_rounds_as_layers():
     assert joined(graphs, 2).num_nodes == 4
     assert joined(graphs, 3).num_nodes == 5
     model = ART(ArtConfig(layers=3))
-    assert model.structure(graphs).num_nodes == 5
+    assert model.prepare(graphs).num_nodes == 5
     native_energies = model.align(graphs).energies
     with kernels.use("twin"):
         assert (model.align(graphs).energies - native_energies).abs().max() < 1e-6
@@ -130,7 +130,7 @@ def test_the_twin_refuses_joined_nodes():
     """It would not weigh them, and be wrong without a word."""
     small = joined(from_dense([star(20)]))
     model = ART()
-    nodes, roles, relations = model._sides(small)
+    nodes, roles, relations = model._projected(small)
     options = {"scale": 1.0, "clamp": None, "steps": 3}
     for call in (
         lambda: kernels.torch_twin.energies(nodes, roles, relations, small, **options),

@@ -7,7 +7,7 @@ import torch
 from cases import awkward, from_dense, oracle_graphs, problem, random_dense, star
 
 from artlas import kernels
-from artlas.graphs.measure import structure_of
+from artlas.graphs.measure import prepare_structure
 from artlas.kernels import torch_twin
 
 native = pytest.importorskip("artlas.kernels.native", reason="no compiled kernels in this install")
@@ -17,7 +17,7 @@ _art = native._art
 def compare(graphs, K, M, D, spread, steps, clamp=None, seed=0):
     """Largest error of energies, and largest relative errors of the three gradients."""
     nodes, roles, relations, scale = problem(graphs, K, M, D, spread, seed)
-    structure = structure_of(graphs, 1e-8)
+    structure = prepare_structure(graphs, 1e-8)
     inputs = [t.clone().requires_grad_() for t in (nodes, roles, relations)]
     found, residuals = native.energies(*inputs, structure, scale=scale, clamp=clamp, steps=steps)
     weight = torch.randn(found.shape, generator=torch.Generator().manual_seed(seed + 1))
@@ -82,7 +82,7 @@ def test_gradients_match_finite_differences():
     """Independent of any backward pass: a central difference of the float64 oracle's energies."""
     graphs = from_dense([random_dense(9, 0.4, np.random.default_rng(8))])
     nodes, roles, relations, scale = problem(graphs, 2, 8, 6, spread=2.0)
-    structure = structure_of(graphs, 1e-8)
+    structure = prepare_structure(graphs, 1e-8)
     inputs = [t.clone().requires_grad_() for t in (nodes, roles, relations)]
     found, _ = native.energies(*inputs, structure, scale=scale, clamp=None, steps=5)
     found.sum().backward()
@@ -109,7 +109,7 @@ def test_logit_gradient_alone():
     M = 6
     logits = torch.randn(11, M, generator=torch.Generator().manual_seed(1)).requires_grad_()
     roles, relations = torch.eye(M)[None], problem(graphs, 1, M, M, 1.0)[2]
-    structure = structure_of(graphs, 1e-8)
+    structure = prepare_structure(graphs, 1e-8)
     found, _ = native.energies(logits, roles, relations, structure, scale=1.0, clamp=None, steps=20)
     found.sum().backward()
     wide = logits.detach().double().requires_grad_()
@@ -122,7 +122,7 @@ def test_logit_gradient_alone():
 def test_couplings_mixtures_and_features_agree_with_the_oracle(isa):
     graphs = from_dense(awkward(np.random.default_rng(11)))
     nodes, roles, relations, scale = problem(graphs, 4, 32, 16, spread=3.0)
-    structure = structure_of(graphs, 1e-8)
+    structure = prepare_structure(graphs, 1e-8)
     options = {"scale": scale, "clamp": None, "steps": 20}
     exact = oracle.couplings(nodes.double(), roles.double(), oracle_graphs(graphs), scale, None, 20)
     energy = oracle.energies(
@@ -130,7 +130,7 @@ def test_couplings_mixtures_and_features_agree_with_the_oracle(isa):
     )
     starts = graphs.node_ptr.tolist()
     for g, T in enumerate(exact):
-        one = structure_of(graphs[g], 1e-8)
+        one = prepare_structure(graphs[g], 1e-8)
         rows = nodes[starts[g] : starts[g + 1]]
         got = native.couplings(rows, roles, one, **options)
         assert (got - T).abs().max() < 1e-6
@@ -157,7 +157,7 @@ def test_star_of_ten_thousand_leaves():
     graphs = from_dense([star(50)]), _star_graphs(10_000)
     for one in graphs:
         nodes, roles, relations, scale = problem(one, 2, 32, 16, spread=4.0)
-        structure = structure_of(one, 1e-8)
+        structure = prepare_structure(one, 1e-8)
         found, residual = native.energies(
             nodes, roles, relations, structure, scale=scale, clamp=None, steps=20
         )
@@ -194,7 +194,7 @@ def test_gradients_do_not_depend_on_the_number_of_threads(spread):
         for threads in (1, 2, 5):
             torch.set_num_threads(threads)
             inputs = [t.clone().requires_grad_() for t in (nodes, roles, relations)]
-            structure = structure_of(graphs, 1e-8)
+            structure = prepare_structure(graphs, 1e-8)
             found, _ = native.energies(*inputs, structure, scale=scale, clamp=None, steps=20)
             found.sum().backward()
             results.append([found.detach(), *(t.grad for t in inputs)])
@@ -207,7 +207,7 @@ def test_gradients_do_not_depend_on_the_number_of_threads(spread):
 
 def test_neighbour_sum_and_its_gradient():
     graphs = from_dense(awkward(np.random.default_rng(13)))
-    structure = structure_of(graphs, 1e-8)
+    structure = prepare_structure(graphs, 1e-8)
     blocks = torch.block_diag(*(A for A, _ in oracle_graphs(graphs)))
     for width in (1, 7, 64, 70):
         h = torch.randn(graphs.num_nodes, width, generator=torch.Generator().manual_seed(width))
@@ -223,7 +223,7 @@ def test_an_iteration_that_repeats_changes_nothing():
     """Early exit is exact: 20 iterations and 2,000 of a pair that settles give the same bits."""
     graphs = from_dense([random_dense(30, 0.2, np.random.default_rng(14))])
     nodes, roles, relations, scale = problem(graphs, 3, 32, 16, spread=0.01)
-    structure = structure_of(graphs, 1e-8)
+    structure = prepare_structure(graphs, 1e-8)
     few, many = (
         native.energies(nodes, roles, relations, structure, scale=scale, clamp=None, steps=s)[0]
         for s in (200, 2000)
@@ -234,7 +234,7 @@ def test_an_iteration_that_repeats_changes_nothing():
 def test_wrong_shapes_are_refused():
     graphs = from_dense([random_dense(6, 0.5, np.random.default_rng(15))])
     nodes, roles, relations, scale = problem(graphs, 2, 8, 4, 1.0)
-    structure = structure_of(graphs, 1e-8)
+    structure = prepare_structure(graphs, 1e-8)
     options = {"scale": scale, "clamp": None, "steps": 3}
     with pytest.raises(ValueError, match="differ in width"):
         native.energies(nodes[:, :3], roles, relations, structure, **options)

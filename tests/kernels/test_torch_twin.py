@@ -8,7 +8,7 @@ import pytest
 import torch
 from cases import awkward, from_dense, oracle_graphs, problem, random_dense, star
 
-from artlas.graphs.measure import structure_of
+from artlas.graphs.measure import prepare_structure
 from artlas.kernels import structure as structure_module
 from artlas.kernels import torch_sinkhorn, torch_twin
 from artlas.kernels.structure import Structure
@@ -23,7 +23,7 @@ def graphs_of(seed=0):
 def wide_problem(graphs, K=3, M=5, D=4, spread=2.0, seed=0):
     nodes, roles, relations, scale = problem(graphs, K, M, D, spread, seed)
     inputs = [t.to(WIDE).requires_grad_() for t in (nodes, roles, relations)]
-    return inputs, structure_of(graphs, 1e-8, dtype=WIDE), scale
+    return inputs, prepare_structure(graphs, 1e-8, dtype=WIDE), scale
 
 
 def relative(found, exact):
@@ -124,7 +124,7 @@ def test_hard_pairs_in_float32(steps):
     roles[0] *= 0.5  # easy
     roles[1] *= 15.0  # some pairs hard
     roles[2:] *= 1e3 / (scale * nodes @ roles[2:].flatten(0, 1).T).abs().max()
-    structure = structure_of(graphs, 1e-8)
+    structure = prepare_structure(graphs, 1e-8)
     masks = hard_masks(nodes, roles, structure, scale)
     hard = torch.stack([m.view(4, -1).any(1) for m in masks if m is not None]).any(0)
     assert any(m is not None and 0 < m.sum() < len(m) for m in masks)
@@ -150,7 +150,7 @@ def test_widest_easy_rows_in_float32():
     nodes[:, 0], roles[0, :, 0], roles[1, :, 0] = 1, torch.arange(6) * 9.0, -torch.arange(6) * 9.0
     logits = scale * nodes @ roles.transpose(1, 2)
     roles *= 39.9 / (logits.amax(-1) - logits.amin(-1)).max()
-    structure = structure_of(graphs, 1e-8)
+    structure = prepare_structure(graphs, 1e-8)
     assert not any(m is not None for m in hard_masks(nodes, roles, structure, scale))
     options = {"scale": scale, "clamp": None, "steps": 20}
     inputs = [t.requires_grad_() for t in (nodes, roles, relations)]
@@ -167,7 +167,7 @@ def test_widest_easy_rows_in_float32():
 def test_marginals_after_rounding(spread, steps):
     graphs = from_dense([*awkward(np.random.default_rng(7)), star(2000)])
     nodes, roles, relations, scale = problem(graphs, 3, 32, 8, spread)
-    structure = structure_of(graphs, 1e-8)
+    structure = prepare_structure(graphs, 1e-8)
     options = {"scale": scale, "clamp": None, "steps": steps}
     _, residual = torch_twin.energies(nodes, roles, relations, structure, **options)
     found = torch_twin.couplings(nodes, roles, structure, **options)
@@ -241,7 +241,7 @@ def test_mixtures_are_weighted_couplings(top_k, spread):
 
 def test_neighbour_sum():
     graphs = graphs_of(11)
-    structure = structure_of(graphs, 1e-8, dtype=WIDE)
+    structure = prepare_structure(graphs, 1e-8, dtype=WIDE)
     A = torch.block_diag(*[a for a, _ in oracle_graphs(graphs)])
     h = torch.randn(structure.num_nodes, 3, dtype=WIDE, requires_grad=True)
     assert torch.allclose(torch_twin.neighbour_sum(h, structure), A @ h, rtol=0, atol=1e-13)
@@ -249,7 +249,7 @@ def test_neighbour_sum():
 
 
 def test_products_without_csr_support_are_the_same(monkeypatch):
-    structure = structure_of(graphs_of(12), 1e-8, dtype=WIDE)
+    structure = prepare_structure(graphs_of(12), 1e-8, dtype=WIDE)
     h = torch.randn(structure.num_nodes, 4, dtype=WIDE)
     expected = structure.adjacency @ h
     dirty = torch.full_like(h, math.nan)
@@ -263,7 +263,7 @@ def test_memory_does_not_grow_with_the_steps():
     graphs = from_dense([random_dense(40, 0.2, np.random.default_rng(0)) for _ in range(3)])
     nodes, roles, relations, scale = problem(graphs, 2, 8, 4, 1.0)
     nodes.requires_grad_()
-    structure = structure_of(graphs, 1e-8)
+    structure = prepare_structure(graphs, 1e-8)
 
     def saved(steps):
         sizes = []
@@ -299,7 +299,7 @@ def test_gradients_that_are_not_asked_for():
 def test_autocast_does_not_reach_the_iterations():
     graphs = graphs_of(14)
     nodes, roles, relations, scale = problem(graphs, 2, 5, 4, 2.0)
-    structure = structure_of(graphs, 1e-8)
+    structure = prepare_structure(graphs, 1e-8)
     options = {"scale": scale, "clamp": None, "steps": 20}
     nodes.requires_grad_()
     expected, _ = torch_twin.energies(nodes, roles, relations, structure, **options)
@@ -312,7 +312,7 @@ def test_autocast_does_not_reach_the_iterations():
 def test_chunks_hold_every_graph_once_with_little_padding(limit):
     rng = np.random.default_rng(15)
     sizes = rng.integers(1, 200, 60)
-    structure = structure_of(from_dense([random_dense(n, 0.1, rng) for n in sizes]), 1e-8)
+    structure = prepare_structure(from_dense([random_dense(n, 0.1, rng) for n in sizes]), 1e-8)
     chunks = structure.chunks(limit)
     assert sorted(torch.cat([c.graphs for c in chunks]).tolist()) == list(range(60))
     A = structure.adjacency.matrix.to_dense()
@@ -326,7 +326,7 @@ def test_chunks_hold_every_graph_once_with_little_padding(limit):
 
 
 def test_structure_in_another_dtype():
-    structure = structure_of(graphs_of(16), 1e-8)
+    structure = prepare_structure(graphs_of(16), 1e-8)
     assert structure.to() is structure
     wide = structure.to(dtype=WIDE)
     assert isinstance(wide, Structure)
@@ -339,7 +339,7 @@ def test_structure_in_another_dtype():
 def test_inputs_that_do_not_fit_are_named():
     graphs = graphs_of(17)
     nodes, roles, relations, scale = problem(graphs, 2, 5, 4, 2.0)
-    structure = structure_of(graphs, 1e-8)
+    structure = prepare_structure(graphs, 1e-8)
     options = {"scale": scale, "clamp": None, "steps": 3}
     with pytest.raises(
         ValueError, match=r"relations is torch.float64 .* structure is torch.float32"

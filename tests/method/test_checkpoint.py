@@ -1,4 +1,4 @@
-"""Models and training states on disk: whole or refused, and never executed."""
+"""Models and training states on disk: read whole or refused, and nothing is executed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_model_comes_back_with_its_settings(tmp_path):
     assert json.loads((tmp_path / "m" / "config.json").read_text())["note"] == "small"
 
 
-def test_what_is_no_model_is_refused(tmp_path):
+def test_invalid_models_are_refused(tmp_path):
     with pytest.raises(ReadError, match="there is no model here"):
         artlas.load(tmp_path)
     model = artlas.ART(artlas.ArtConfig(bases=3, roles=5, hidden=8))
@@ -58,7 +58,7 @@ def test_weights_that_are_not_finite_are_refused(tmp_path):
         artlas.load(tmp_path)
 
 
-def test_two_states_are_kept_and_leftovers_go(tmp_path):
+def test_two_states_are_kept_and_partial_ones_are_deleted(tmp_path):
     (tmp_path / ".step-000000007.part").mkdir()
     for step in (1, 2, 30):
         states.write_state(tmp_path, step, {"a": torch.full((2,), float(step))}, {"step": step})

@@ -6,7 +6,7 @@ import pytest
 from artlas import ArtConfig
 
 
-def test_defaults_are_the_papers():
+def test_defaults_are_those_of_the_paper():
     config = ArtConfig()
     assert (config.bases, config.roles, config.hidden, config.layers) == (16, 32, 64, 2)
     assert config.steps == 20
@@ -49,7 +49,7 @@ def test_released_differs_where_the_published_code_does():
         ({"seed": -1}, "seed must be a whole number from 0"),
     ],
 )
-def test_every_setting_checks_itself(change, message):
+def test_every_setting_is_validated(change, message):
     with pytest.raises(ValueError, match=message):
         ArtConfig(**change)
 

@@ -6,7 +6,7 @@ import torch
 from cases import awkward, from_dense, oracle_graphs
 
 from artlas import ART, ArtConfig, kernels
-from artlas.graphs.measure import normalised_degree, structure_of
+from artlas.graphs.measure import normalised_degree, prepare_structure
 
 
 def test_input_is_the_normalised_degree():
@@ -34,7 +34,7 @@ def test_embeddings_follow_the_formula(hidden, layers):
             layer.epsilon += 0.3
             layer.norm.weight += 0.1 * torch.arange(hidden)
             layer.norm.bias += 0.05
-        encoder, found = model.encoder, model.encoder(model.structure(graphs))
+        encoder, found = model.encoder, model.encoder(model.prepare(graphs))
         start = 0
         for A, _ in oracle_graphs(graphs):
             degree = A.sum(1)
@@ -49,7 +49,7 @@ def test_embeddings_follow_the_formula(hidden, layers):
             assert (found[start : start + len(A)] - h).abs().max() < 1e-10
             start += len(A)
         single = model.float().encoder.project(
-            structure_of(graphs, 1e-8), model.node_projection.weight
+            prepare_structure(graphs, 1e-8), model.node_projection.weight
         )
         wide = found @ model.node_projection.weight.double().T
         assert (single - wide).abs().max() < 2e-5 * max(1.0, wide.abs().max().item())
@@ -59,7 +59,7 @@ def test_embeddings_follow_the_formula(hidden, layers):
 def test_compiled_and_twin_agree():
     model = ART()
     graphs = from_dense(awkward(np.random.default_rng(1)))
-    structure, weight = structure_of(graphs, 1e-8), model.node_projection.weight
+    structure, weight = prepare_structure(graphs, 1e-8), model.node_projection.weight
     with torch.no_grad():
         native = model.encoder.project(structure, weight)
         with kernels.use("twin"):

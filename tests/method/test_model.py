@@ -23,7 +23,7 @@ def test_energies_are_those_of_the_whole_method(graphs):
     a = model.align(graphs)
     wide = sharpened().double()
     with torch.no_grad():
-        structure = wide.structure(graphs)
+        structure = wide.prepare(graphs)
         nodes = wide.encoder(structure) @ wide.node_projection.weight.T
         relations = wide.atlas.relations()
         roles = wide.role_projection(wide.role_encoder(relations))
@@ -35,7 +35,7 @@ def test_energies_are_those_of_the_whole_method(graphs):
     assert a.energies.shape == a.residuals.shape == (len(graphs), 16)
 
 
-def test_alignment_carries_what_follows_from_energies(graphs):
+def test_alignment_derives_coordinates_and_coverage_from_energies(graphs):
     a = sharpened().align(graphs)
     e = a.energies.double()
     assert torch.allclose(a.coordinates.double(), e.sqrt(), atol=1e-6)
@@ -135,7 +135,7 @@ def test_initial_weights_depend_on_the_seed_alone():
     assert not torch.equal(first["atlas.logits"], other["atlas.logits"])
 
 
-def test_a_change_of_weights_is_never_missed(graphs):
+def test_cached_bases_follow_every_change_of_weights(graphs):
     model = sharpened()
     before = model.align(graphs).energies
     optimiser = torch.optim.SGD(model.parameters(), 1.0)
@@ -169,7 +169,7 @@ def test_files_are_graphs_too(tmp_path):
     assert torch.equal(model.align(files[0]).energies, model.align(files).energies[:1])
 
 
-def test_wrong_requests_are_named(graphs):
+def test_wrong_arguments_raise_clear_errors(graphs):
     model = ART()
     with pytest.raises(ValueError, match=r"Unknown representation 'best'\. Choose one of paper"):
         model.embed(graphs, "best")
@@ -205,15 +205,21 @@ def test_native_and_twin_give_the_same(graphs, config):
             assert (grad - g2[name]).abs().max() < 2e-3 * grad.abs().max() + 1e-4 * overall, name
 
 
-def test_the_structure_is_made_once_and_for_these_graphs_alone(graphs):
-    model = ART()
-    assert model.structure(graphs) is model.structure(graphs)
+def test_a_prepared_batch_gives_the_energies_of_its_graphs(graphs):
+    model = sharpened()
+    prepared = model.prepare(graphs)
+    assert model.prepare(prepared) is prepared
+    assert torch.equal(model.energies(prepared), model.energies(graphs))
+    assert torch.equal(model(prepared), model(graphs))
     other = ART(ArtConfig(measure_epsilon=0.5))
-    assert not torch.equal(other.structure(graphs).measure, model.structure(graphs).measure)
-    part = graphs[2:5]
-    assert model.structure(part).num_graphs == 3
+    assert not torch.equal(other.prepare(graphs).measure, prepared.measure)
+    assert model.prepare(graphs[2:5]).num_graphs == 3
+
+
+def test_using_graphs_leaves_nothing_in_them(graphs):
+    model, before = ART(), set(vars(graphs))
+    model.align(graphs)
+    model.embed(graphs)
+    assert set(vars(graphs)) - before <= {"degree", "sizes"}
     copied = pickle.loads(pickle.dumps(graphs))
-    assert copied.derived == {}
     assert torch.equal(model.embed(copied, "paper"), model.embed(graphs, "paper"))
-    changed = graphs.with_features(None)
-    assert not changed.derived or changed.derived is not graphs.derived

@@ -81,7 +81,7 @@ def test_degree_stands_in_for_absent_features(graphs):
         torch.testing.assert_close(found, model.embed(bare.with_features(degree), representation))
 
 
-def test_roles_of_equal_share_say_nothing(graphs):
+def test_independent_roles_equal_no_roles(graphs):
     """An untrained coupling is nearly independent: every role then holds the sum over all nodes."""
     model = artlas.ART(artlas.ArtConfig(bases=2, roles=4, hidden=16))
     with torch.no_grad():

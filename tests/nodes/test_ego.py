@@ -1,4 +1,4 @@
-"""Ego-graphs: scores against exact PageRank, order and threads, what is cut, and what is built."""
+"""Ego-graphs: scores against exact PageRank, order of nodes, limits, selection and files."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_compiled_and_plain_push_agree_to_the_bit(graph, config):
         assert np.array_equal(getattr(found[::7], name), getattr(cut, name)), name
 
 
-def test_threads_and_order_change_nothing(graph):
+def test_threads_and_order_of_centres_change_no_bits(graph):
     centres, threads = np.arange(graph.num_nodes), torch.get_num_threads()
     try:
         torch.set_num_threads(1)
@@ -132,7 +132,7 @@ def test_isolated_centre_is_alone_with_score_one(which, graph):
 
 
 @pytest.mark.parametrize("which", BOTH)
-def test_limit_of_pushes_is_kept_and_reported(which, graph):
+def test_the_limit_of_pushes_is_respected_and_reported(which, graph):
     with kernels.use(which):
         egos = ego_graphs(graph, [0, 699], PprConfig(most_pushes=5))
     assert egos.pushes.tolist() == [5, 1]
@@ -172,7 +172,7 @@ def test_batches_are_the_induced_subgraphs(which, graph):
 
 
 @pytest.mark.parametrize("which", BOTH)
-def test_hubs_are_searched_instead_of_scanned(which):
+def test_neighbours_of_hubs_are_found_by_search(which):
     """A hub 0 with leaves 1..5000 that form a path: its row is far longer than the ego-graph."""
     leaves = np.arange(1, 5001)
     spokes, path = np.stack([0 * leaves, leaves]), np.stack([leaves[:-1], leaves[1:]])
@@ -302,7 +302,7 @@ def test_nodes_are_embedded_in_batches(graph, monkeypatch):
     assert torch.equal(found.couplings(3), aligned.couplings(3))
 
 
-def test_from_a_file_of_names_to_the_circle_of_one(tmp_path):
+def test_ego_graph_of_a_named_node_from_a_file(tmp_path):
     path = Path(tmp_path / "friends.csv")
     path.write_text("source,target\nann,bob\nbob,cid\ncid,ann\ncid,dan\n")
     friends = artlas.read(path, verbose=False)

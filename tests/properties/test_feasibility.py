@@ -1,4 +1,4 @@
-"""Couplings are couplings, whatever the logits; and their limit is the Sinkhorn limit."""
+"""Couplings have the right marginals for any logits, and converge to the Sinkhorn limit."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from artlas import ArtConfig, kernels
-from artlas.graphs.measure import structure_of
+from artlas.graphs.measure import prepare_structure
 
 
 def marginal_error(T, mu):
@@ -20,7 +20,7 @@ def marginal_error(T, mu):
 def solve(graphs, logits, steps=20):
     """Couplings [1, n, M] of one graph for given logits [n, M]."""
     M = logits.shape[1]
-    structure = structure_of(graphs, 1e-8, dtype=logits.dtype)
+    structure = prepare_structure(graphs, 1e-8, dtype=logits.dtype)
     eye = torch.eye(M, dtype=logits.dtype)[None]
     return kernels.couplings(logits, eye, structure, scale=1.0, clamp=None, steps=steps)
 

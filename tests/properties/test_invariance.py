@@ -1,4 +1,4 @@
-"""What may change in the input without changing the answer: node order, batch, threads."""
+"""Results do not depend on node order, batch, memory budget or threads."""
 
 import numpy as np
 import pytest
@@ -74,7 +74,7 @@ def test_the_memory_budget_changes_no_bit(representation):
 @needs_native
 @pytest.mark.parametrize("factor", [1.0, 60.0, 1000.0])
 @pytest.mark.parametrize("preset", [ArtConfig(), ArtConfig.released()], ids=["paper", "released"])
-def test_a_graph_does_not_see_its_batch(factor, preset):
+def test_the_batch_of_a_graph_changes_no_bit(factor, preset):
     """Alone, in 64, reversed: the same bits."""
     model, graphs = sharpened(preset, factor), collection()
     together = outputs(model, graphs)

@@ -1,4 +1,4 @@
-"""Beside other processes and threads: fork, PyTorch's own pool, memory, what an import costs."""
+"""Forks, PyTorch's thread pool, memory, the cost of an import, and missing or broken kernels."""
 
 import os
 import subprocess
@@ -66,7 +66,7 @@ print(os.read(read, 100).decode(), torch.equal(model.embed(graphs, "paper"), bef
 
 
 @needs_native
-def test_beside_pytorchs_own_threads():
+def test_concurrent_calls_from_python_threads():
     """Several Python threads, each in its own call, with matrix products between."""
     told = python(
         SETUP
@@ -228,7 +228,6 @@ torch.set_num_threads({threads})
 one = graph(20_000, 6) if {shape == "one large"} else graph(500, 6)
 graphs = artlas.Graphs.from_edges([one] * ({1 if shape == "one large" else 40}))
 model = artlas.ART(artlas.ArtConfig(bases=2000))  # minutes, if nothing ended it
-model.structure(graphs)
 def press():
     while kernels.done() == 0:
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Memory of large blocks is used again while training lasts, and given back after it."""
+"""Large blocks are reused during training and returned to the system afterwards."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 usual, resting = faults(), status("VmRSS")
-with glibc_malloc.kept():
+with glibc_malloc.reuse_large_blocks():
     within, held = faults(), status("VmRSS") - resting
 left = status("VmRSS") - resting
 torch.zeros(2**28).add_(1)
@@ -47,7 +47,7 @@ def plain(monkeypatch):
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has these switches")
-def test_freed_blocks_are_used_again_and_given_back(plain):
+def test_freed_blocks_are_reused_and_returned_at_the_end(plain):
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     usual, within, held, left, after = json.loads(done.stdout)
@@ -58,27 +58,27 @@ def test_freed_blocks_are_used_again_and_given_back(plain):
     assert after < 2**27
 
 
-def test_it_ends_with_an_error_too(plain, monkeypatch):
+def test_an_error_restores_the_defaults(plain, monkeypatch):
     calls = []
     monkeypatch.setattr(glibc_malloc, "_call", lambda name, *values: calls.append((name, *values)))
-    with pytest.raises(KeyError), glibc_malloc.kept():
+    with pytest.raises(KeyError), glibc_malloc.reuse_large_blocks():
         raise KeyError
     assert calls[-1] == ("malloc_trim", 0)
     assert [call[2] for call in calls[:-1] if call[1] == glibc_malloc._MMAP_MAX] == [0, 65_536]
 
 
-def test_settings_of_the_environment_stay(monkeypatch):
+def test_settings_in_the_environment_take_precedence(monkeypatch):
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", str(2**34))
     monkeypatch.setattr(glibc_malloc, "_call", lambda name, *values: pytest.fail(name))
-    with glibc_malloc.kept():
+    with glibc_malloc.reuse_large_blocks():
         pass
 
 
-def test_another_allocator_is_left_alone(plain, monkeypatch):
+def test_other_allocators_are_left_alone(plain, monkeypatch):
     class Without:
         def __getattr__(self, name):
             raise AttributeError(name)
 
     monkeypatch.setattr(glibc_malloc.ctypes, "CDLL", lambda name: Without())
-    with glibc_malloc.kept():
+    with glibc_malloc.reuse_large_blocks():
         pass

@@ -1,4 +1,4 @@
-"""Pretraining: it learns, says what it measured, stops where it must, and goes on as before."""
+"""Pretraining: learning, log, plateau rule, failures, resume and several processes."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ import subprocess
 import sys
 import time
 
-import killed
 import numpy as np
 import pytest
+import small_run
 import torch
 from cases import random_dense
-from killed import SMALL, domains
+from small_run import SMALL, domains
 
 import artlas
 from artlas import PretrainConfig, pretrain
 from artlas.training import states
-from artlas.training.loop import TrainingError, fingerprint
+from artlas.training.loop import TrainingError
+from artlas.training.sources import fingerprint
 
 
 def same(a, b):
     return all(torch.equal(x, y) for x, y in zip(a.parameters(), b.parameters(), strict=True))
 
 
-def test_it_lowers_the_coverage_and_logs_every_epoch(tmp_path):
+def test_pretraining_lowers_the_coverage_and_logs_every_epoch(tmp_path):
     training = PretrainConfig(epochs=40, batch=16, rate=1e-2)
     model = pretrain(domains(), SMALL, training, tmp_path)
     log = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
@@ -44,7 +45,7 @@ def test_it_lowers_the_coverage_and_logs_every_epoch(tmp_path):
     assert same(model, artlas.load(tmp_path))
 
 
-def test_the_log_says_what_the_model_does(tmp_path):
+def test_the_log_agrees_with_an_alignment(tmp_path):
     graphs = domains()["dense"]
     pretrain({"d": graphs}, SMALL, PretrainConfig(epochs=1, batch=len(graphs)), tmp_path)
     (record,) = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
@@ -54,7 +55,7 @@ def test_the_log_says_what_the_model_does(tmp_path):
     assert record["residual"] == pytest.approx(float(before.residuals.max()), abs=1e-7)
 
 
-def test_structure_is_all_it_sees():
+def test_features_and_labels_do_not_matter():
     training = PretrainConfig(epochs=1, batch=16)
     plain = pretrain(domains(), SMALL, training)
     rich = {
@@ -64,7 +65,7 @@ def test_structure_is_all_it_sees():
     assert same(plain, pretrain(rich, SMALL, training))
 
 
-def test_ego_graphs_are_a_domain_too():
+def test_ego_graphs_can_be_a_domain():
     rng = np.random.default_rng(1)
     network = artlas.Graphs.from_scipy([random_dense(60, 0.08, rng).astype(float)])
     egos = artlas.ego_graphs(network, range(20), artlas.PprConfig(most_nodes=15))
@@ -76,7 +77,7 @@ def test_ego_graphs_are_a_domain_too():
 
 
 @pytest.mark.parametrize("stop", [1, 5, 6, 11])
-def test_broken_off_and_continued_it_ends_with_the_same_bits(tmp_path, stop):
+def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path, stop):
     training = PretrainConfig(epochs=4, batch=16, checkpoint_every=2)
     whole = pretrain(domains(), SMALL, training, tmp_path / "whole")
 
@@ -97,27 +98,27 @@ def test_broken_off_and_continued_it_ends_with_the_same_bits(tmp_path, stop):
     assert logs[0] == logs[1]
 
 
-# A process that has PyTorch loaded, and forks one that trains for every line it reads.
-NURSERY = """
+# A process with PyTorch loaded that forks a training process for every line it reads.
+FORK_SERVER = """
 import os, sys
 sys.path.insert(0, sys.argv[2])
-import killed
+import small_run
 for _ in sys.stdin:
     child = os.fork()
     if child == 0:
-        killed.work(sys.argv[1])
+        small_run.train_and_resume(sys.argv[1])
         os._exit(0)
     print(child, flush=True)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
-def test_killed_at_20_random_moments_it_ends_with_the_same_bits(tmp_path):
-    whole = killed.work(None)
+def test_a_run_killed_20_times_resumes_to_the_same_bits(tmp_path):
+    whole = small_run.train_and_resume(None)
     words = [
         sys.executable,
         "-c",
-        NURSERY,
+        FORK_SERVER,
         str(tmp_path),
         os.path.dirname(os.path.dirname(__file__)),
     ]
@@ -143,7 +144,7 @@ def test_killed_at_20_random_moments_it_ends_with_the_same_bits(tmp_path):
     assert same(whole, artlas.load(tmp_path))
 
 
-def test_it_ends_on_a_plateau_and_stays_ended(tmp_path):
+def test_a_run_stops_on_a_plateau_and_does_not_resume(tmp_path):
     training = PretrainConfig(epochs=200, batch=16, rate=1e-7, plateau=0.01, patience=2)
     model = pretrain(domains(), SMALL, training, tmp_path)
     epochs = len((tmp_path / "log.jsonl").read_text().splitlines())
@@ -152,7 +153,7 @@ def test_it_ends_on_a_plateau_and_stays_ended(tmp_path):
     assert len((tmp_path / "log.jsonl").read_text().splitlines()) == epochs
 
 
-def test_other_settings_or_graphs_are_not_continued(tmp_path):
+def test_a_run_with_other_settings_or_graphs_is_not_resumed(tmp_path):
     training = PretrainConfig(epochs=1, batch=16)
     pretrain(domains(), SMALL, training, tmp_path)
     with pytest.raises(FileExistsError, match="--resume"):
@@ -163,7 +164,7 @@ def test_other_settings_or_graphs_are_not_continued(tmp_path):
         pretrain(domains(1), SMALL, training, tmp_path, resume=True)
 
 
-def test_a_finished_run_goes_on_to_more_epochs_and_never_to_fewer(tmp_path):
+def test_a_finished_run_resumes_for_more_epochs_but_not_fewer(tmp_path):
     few, many = PretrainConfig(epochs=2, batch=16), PretrainConfig(epochs=5, batch=16)
     pretrain(domains(), SMALL, few, tmp_path)
     more = pretrain(domains(), SMALL, many, tmp_path, resume=True)
@@ -184,7 +185,7 @@ def test_states_of_an_older_version_are_refused(tmp_path):
         pretrain(domains(), SMALL, training, tmp_path, resume=True)
 
 
-def test_the_optimiser_is_the_one_that_is_asked_for():
+def test_optimiser_and_weight_decay_are_used():
     plain, decayed, apart = (
         pretrain(domains(), SMALL, PretrainConfig(epochs=2, batch=16, **how))
         for how in ({}, {"decay": 0.1}, {"decay": 0.1, "optimiser": "adamw"})
@@ -198,7 +199,7 @@ def test_the_optimiser_is_the_one_that_is_asked_for():
             PretrainConfig(**bad)
 
 
-def test_a_loss_that_is_not_finite_stops_with_the_batch_named(tmp_path):
+def test_a_non_finite_loss_raises_an_error_that_names_the_batch(tmp_path):
     training = PretrainConfig(epochs=3, batch=16, checkpoint_every=1)
 
     def spoil(progress):
@@ -225,7 +226,7 @@ def test_a_loss_that_is_not_finite_stops_with_the_batch_named(tmp_path):
     assert facts["step"] <= 4
 
 
-def test_fingerprints_tell_structures_apart():
+def test_fingerprints_depend_on_structure_alone():
     a, b = domains().values()
     assert fingerprint(a) == fingerprint(a.with_labels(np.zeros(len(a), dtype=int)))
     assert fingerprint(a) != fingerprint(b)
@@ -235,7 +236,7 @@ def test_fingerprints_tell_structures_apart():
 TORCHRUN = """
 import json, sys
 sys.path.insert(0, sys.argv[2])
-from killed import SMALL, domains
+from small_run import SMALL, domains
 from artlas import PretrainConfig, pretrain
 losses = []
 pretrain(domains(), SMALL, PretrainConfig(epochs=5, batch=16), sys.argv[1],

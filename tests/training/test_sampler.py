@@ -1,4 +1,4 @@
-"""Balanced batches: as many graphs of every domain, none twice in a pass, the same for a seed."""
+"""Balanced batches: equal numbers per domain, no repeats within a pass, reproducible by seed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_an_epoch_is_as_long_as_all_domains_and_balanced():
         assert max(inside.values()) - min(inside.values()) <= 2
 
 
-def test_no_graph_comes_twice_before_its_domain_is_through():
+def test_no_graph_repeats_within_a_pass_through_its_domain():
     drawn = members(BalancedSampler(SIZES), 3)
     for name, size in SIZES.items():
         own = [i for n, i in drawn if n == name]
@@ -37,7 +37,7 @@ def test_no_graph_comes_twice_before_its_domain_is_through():
             assert set(part) <= set(range(size))
 
 
-def test_seed_and_epoch_decide_alone():
+def test_batches_depend_on_seed_and_epoch_alone():
     assert members(BalancedSampler(SIZES), 2) == members(BalancedSampler(SIZES), 2)
     assert members(BalancedSampler(SIZES), 2) != members(BalancedSampler(SIZES), 1)
     assert members(BalancedSampler(SIZES, seed=1), 1) != members(BalancedSampler(SIZES), 1)

@@ -12,7 +12,7 @@ from cases import from_dense, random_dense
 from exact_gw import distortion
 
 from artlas import Graphs, ego_graphs
-from artlas.training.loop import PretrainConfig
+from artlas.training.config import PretrainConfig
 from artlas_paper.methods.base import _Learning
 from artlas_paper.methods.scgfm import PADDED, SCGFM, SOLVERS, ScgfmConfig, _dense
 from artlas_paper.methods.statistics import CLUSTERINGS, DEGREES, colours, describe, order_of

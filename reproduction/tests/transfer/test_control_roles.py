@@ -8,6 +8,7 @@ import torch
 from cases import awkward, from_dense
 
 from artlas.method import z_plus
+from artlas.method.batching import GraphBatch
 from artlas_paper.transfer import control_roles
 
 
@@ -38,6 +39,8 @@ def test_random_roles_are_balanced_and_repeatable(graphs):
 
 def test_independent_roles_are_no_roles(graphs):
     pool = control_roles.pool_by(control_roles.independent(graphs, 3))
-    by_role = z_plus.embed_graphs(graphs, pool).view(len(graphs), 4, 3, 2)
-    none = z_plus.embed_graphs(graphs).view(len(graphs), 4, 1, 2)
+    batch = GraphBatch(graphs)
+    by_role = z_plus.vector(batch, pool(graphs, z_plus.node_values(batch)))
+    by_role = by_role.view(len(graphs), 4, 3, 2)
+    none = z_plus.without_roles(batch).view(len(graphs), 4, 1, 2)
     torch.testing.assert_close(by_role, none.expand_as(by_role), atol=1e-4, rtol=1e-4)

@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 import artlas
-from artlas import ART, ArtConfig, Graphs, evaluation, figures, kernels
+from artlas import ART, ArtConfig, Graphs, PretrainConfig, evaluation, figures, kernels
 from artlas.datasets import (
     Dataset,
     digits_as_graphs,
@@ -29,6 +29,9 @@ from artlas.datasets import (
     synthetic_families,
 )
 from artlas.evaluation.controls import CONTROLS
+from artlas.training import loop
+from artlas.training.coverage import CoverageObjective
+from artlas.training.sources import structure_only
 
 BATCH, RATE, CLIP = 64, 1e-3, 5.0
 TRAINED, UNTRAINED = "ART z, trained", "ART z, untrained"
@@ -57,7 +60,8 @@ def demo(
 
     config = ArtConfig(seed=seed)
     untrained, model, shipped = ART(config), ART(config), artlas.load("graph")
-    losses = train(console, model, [half.graphs for half, _ in halves.values()], steps, seed)
+    domains = {name: half.graphs for name, (half, _) in halves.items()}
+    losses = train(console, model, domains, steps, seed)
 
     shown = tested | {"networks": networks}
     aligned = {
@@ -119,19 +123,15 @@ def demo(
 
 
 def train(
-    console: Console, model: ART, domains: list[Graphs], steps: int, seed: int
+    console: Console, model: ART, domains: dict[str, Graphs], steps: int, seed: int
 ) -> list[float]:
-    """Lower the mean coverage by Adam, with as many graphs of every domain in each batch.
-
-    Returns the loss of every step made: fewer than ``steps`` if Ctrl-C ended it.
-    """
+    """Pretrain the model for so many steps, or until Ctrl-C; return the loss of every step."""
     console.print(
         f"Training {steps} steps on structure alone, without features or labels.\n"
         "Ctrl-C ends it early and keeps what was learnt."
     )
-    optimiser = torch.optim.Adam(model.parameters(), lr=RATE)
-    rng, share = np.random.default_rng(seed), BATCH // len(domains)
-    bare = [graphs.with_features(None).with_labels(None) for graphs in domains]
+    structures = {name: structure_only(graphs) for name, graphs in domains.items()}
+    training = PretrainConfig(batch=BATCH, rate=RATE, clip=CLIP, seed=seed)
     losses: list[float] = []
     began = time.perf_counter()
     bar = Progress(
@@ -144,17 +144,15 @@ def train(
     )
     with bar:
         task = bar.add_task("train", total=steps, loss="  -  ", rate="-")
+
+        def show(at: loop.Progress) -> None:
+            losses.append(at.loss)
+            rate = len(losses) / (time.perf_counter() - began)
+            bar.update(task, advance=1, loss=f"{at.loss:.3f}", rate=f"{rate:.1f}")
+
         try:
-            while len(losses) < steps:
-                drawn = [g[rng.choice(len(g), share, replace=False)] for g in bare]
-                optimiser.zero_grad()
-                loss = model(Graphs.concat(drawn))
-                loss.backward()
-                torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
-                optimiser.step()
-                losses.append(loss.item())
-                rate = len(losses) / (time.perf_counter() - began)
-                bar.update(task, advance=1, loss=f"{losses[-1]:.3f}", rate=f"{rate:.1f}")
+            objective = CoverageObjective(model, structures)
+            loop.train(objective, structures, training, report=show, steps=steps)
         except KeyboardInterrupt:
             bar.stop()
             done = f"Stopped by Ctrl-C after {len(losses)} of {steps} steps: kept, and tested now."

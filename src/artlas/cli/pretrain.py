@@ -17,8 +17,10 @@ from artlas.io.reading import read
 from artlas.method.config import ArtConfig
 from artlas.nodes import EgoGraphs, ego_graphs
 from artlas.training import distributed
+from artlas.training.config import PretrainConfig
 from artlas.training.coverage import pretrain as train
-from artlas.training.loop import PretrainConfig, Sources, TrainingError
+from artlas.training.loop import TrainingError
+from artlas.training.sources import Sources
 
 Out = Annotated[Path, typer.Option(help="Folder for the model, its log and its checkpoints.")]
 Epochs = Annotated[int, typer.Option(min=1)]

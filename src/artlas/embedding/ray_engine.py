@@ -26,7 +26,8 @@ from artlas.embedding.table import Vectors
 from artlas.errors import GraphCleaningWarning, GraphError
 from artlas.graphs.collection import Graphs
 from artlas.io.reading import read
-from artlas.method.model import ART, BUDGET
+from artlas.method.batching import BUDGET, split_by_budget
+from artlas.method.model import ART
 
 BLOCK = 1 << 20  # bytes: smaller chunks travel together, a larger one alone
 READS = 64  # tasks for each worker that inputs are spread over
@@ -94,7 +95,7 @@ def read_job(row: Row, model: ART, budget: int) -> Iterator[Row]:
     size, width = len(graphs), graphs.num_features
     yield _packed(Found(job.number, size, width, repr(graphs), warned=warned))
     first = 0
-    for part in model.cut(graphs, budget):
+    for part in split_by_budget(model.config, graphs, budget):
         if first in job.kept:
             yield _packed(Part(job.number, first, len(part)))
         else:

@@ -30,6 +30,7 @@ from artlas.errors import GraphError, raise_read_error
 from artlas.graphs.collection import Graphs
 from artlas.io.reading import read
 from artlas.method import checkpoint
+from artlas.method.batching import nodes_within_budget, split_by_budget
 from artlas.method.energy import coverage
 from artlas.method.model import ART
 from artlas.method.representations import check_representation, feature_names
@@ -98,7 +99,7 @@ class Outcome:
 
 def describe(model: ART, graphs: Graphs, representation: str, name: str, first: int = 0) -> Vectors:
     """The rows of some graphs of an input, numbered from ``first``."""
-    z, energies, residuals = model.describe(graphs, representation)
+    z, energies, residuals = model.embed_with_energies(graphs, representation)
     width = 0 if graphs.x is None else graphs.x.shape[1]
     facts = {
         "representation": representation,
@@ -286,8 +287,8 @@ class Run(Parts):
                     outcome.failures[entry.name] = str(error)
                     continue
                 width = width or (entry.name, found.num_features)
-                first, room = 0, self.model.room(found.num_features, budget)
-                for graphs in self.model.cut(found, budget):
+                first, room = 0, nodes_within_budget(self.model.config, found.num_features, budget)
+                for graphs in split_by_budget(self.model.config, found, budget):
                     if first in begun.get(number, ()):
                         yield from self._describing(waiting)
                         words = number, first, len(found), found.num_features

@@ -18,7 +18,7 @@ from artlas.figures import COLOURS, INK, MUTED, PALE
 from artlas.graphs.collection import Graphs
 from artlas.method.model import ART
 from artlas.nodes.ego import PprConfig, ego_graphs
-from artlas.training.pretraining_coverage import Reference
+from artlas.training.pretraining_coverage import PretrainingCoverage
 
 DRAWN = 400  # nodes of the largest drawing
 NEAREST = 4  # bases shown
@@ -44,7 +44,7 @@ class Explanation:
     coverage: float
     residual: float
     relations: Array
-    reference: Reference | None
+    reference: PretrainingCoverage | None
 
     @property
     def coordinates(self) -> Array:
@@ -53,7 +53,7 @@ class Explanation:
 
 
 def explain(
-    model: ART, graph: Graphs, title: str, reference: Reference | None = None
+    model: ART, graph: Graphs, title: str, reference: PretrainingCoverage | None = None
 ) -> Explanation:
     """Align one graph, and lay out its nodes: all, or those around the best-connected one."""
     found = model.align(graph)
@@ -214,7 +214,9 @@ def _heat(value: float) -> str:
     return "#" + "".join(f"{round(c):02x}" for c in low + value * (high - low))
 
 
-def _map(e: Explanation, reference: Reference, width: int = 620, height: int = 380) -> str:
+def _map(
+    e: Explanation, reference: PretrainingCoverage, width: int = 620, height: int = 380
+) -> str:
     known = np.concatenate(list(reference.domains.values()))
     mean, spread = known.mean(0), np.maximum(known.std(0), 1e-9)
     _, _, axes = np.linalg.svd((known - mean) / spread, full_matrices=False)

@@ -66,8 +66,6 @@ class Graphs:
     x: Tensor | None = None
     y: Tensor | None = None
     ids: NDArray[Any] | None = None
-    # what follows from the structure alone, kept between calls; see ART.structure
-    derived: dict[Any, Any] = dataclasses.field(default_factory=dict, init=False)
 
     @classmethod
     def from_edges(cls, graphs: Any, x: Any = None, y: Any = None, strict: bool = False) -> Graphs:
@@ -204,7 +202,8 @@ class Graphs:
         return self.node_ptr.diff()
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {**self.__dict__, "derived": {}}
+        state = dict(self.__dict__)
+        state.pop("_number_by_id", None)
         for name in "xy":  # of a selection these are views, and torch pickles all behind a view
             state[name] = None if state[name] is None else _alone(state[name])
         return state
@@ -306,14 +305,16 @@ class Graphs:
         shape = (graph.num_nodes, graph.num_nodes)
         return csr_array((ones, graph.col.numpy(), graph.row_ptr.numpy()), shape=shape)
 
+    @functools.cached_property
+    def _number_by_id(self) -> dict[Any, int]:
+        return {} if self.ids is None else {name: i for i, name in enumerate(self.ids.tolist())}
+
     def find(self, ids: Any) -> NDArray[np.int64]:
         """Numbers of the nodes with these ids, as an array; ids that stand for no node fail."""
         if self.ids is None:
             fix = "use node numbers; artlas.read keeps the ids of a file"
             raise_graph_error("the nodes have no ids", f"{ids!r}", fix)
-        if "ids" not in self.derived:
-            self.derived["ids"] = {name: i for i, name in enumerate(self.ids.tolist())}
-        known = self.derived["ids"]
+        known = self._number_by_id
         wanted = np.asarray(ids).reshape(-1).tolist()
         if (missing := [name for name in wanted if name not in known]) != []:
             raise_graph_error("no node has this id", f"{missing[0]!r}", "look them up in .ids")

@@ -1,4 +1,4 @@
-"""From graphs to the measured structures that the kernels align with the bases."""
+"""Node measures, normalised degrees, and the structures that the kernels take."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def degree_measure(graphs: Graphs, epsilon: float) -> Tensor:
     return torch.from_numpy(mass / np.repeat(total, graphs.node_ptr.diff().numpy()))
 
 
-def structure_of(
+def prepare_structure(
     graphs: Graphs,
     epsilon: float,
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float32,
 ) -> Structure:
-    """The ragged CSR and measure of ``graphs`` on a device."""
+    """Put the ragged CSR and the measure of graphs on a device, in the dtype to compute in."""
     structure = Structure(
         graphs.node_ptr, graphs.row_ptr, graphs.col, degree_measure(graphs, epsilon).to(dtype)
     )
@@ -38,7 +38,7 @@ def structure_of(
 def normalised_degree(degree: Tensor, node_ptr: Tensor) -> Tensor:
     r"""The only structural input, :math:`X_s(i) = \deg(i) / (\max_j \deg(j) \vee 1)`.
 
-    degree [N] of nodes whose graphs start at node_ptr [G + 1]; made on the CPU, where graphs are.
+    degree [N] of nodes whose graphs start at node_ptr [G + 1]; computed on the CPU.
     """
     values, starts = degree.cpu().numpy(), node_ptr.cpu().numpy()
     most = np.maximum.reduceat(values, starts[:-1]).clip(1)

@@ -1,20 +1,21 @@
-r"""Relational Gromov-Wasserstein by iteration: the ground truth that amortisation is compared with.
+r"""Solve relational Gromov-Wasserstein problems iteratively, as reference for amortised couplings.
 
 .. math:: \mathcal E(A, B; T) = \chi_A + \chi_B - 2 \langle A T B, T \rangle, \quad
     \nabla \mathcal E = -4 A T B
 
-Steps are of two kinds, both with an exact line search, so that none raises the energy: *mirror*
-steps, Sinkhorn on :math:`T \circ \exp(-\nabla / \epsilon)`, through the inside of the polytope; and
-*exact* ones, conditional gradients towards the vertex that a transport problem gives. Where no
-direction leads down at first order, neighbours that gain by changing places do so. The result is a
-local optimum: its energy is an upper bound of the least one.
+There are two kinds of steps, both with an exact line search, so that none raises the energy.
+*Mirror* steps run Sinkhorn on :math:`T \circ \exp(-\nabla / \epsilon)` and move through the
+inside of the polytope. *Exact* steps are conditional gradients towards the vertex that solves a
+linear transport problem. Where no direction decreases the energy to first order, pairs of nodes
+are swapped if that lowers it. The result is a local optimum: its energy is an upper bound of the
+global minimum.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,22 +26,19 @@ from artlas.graphs.collection import Graphs
 from artlas.graphs.measure import degree_measure
 from artlas.io.reading import as_graphs
 
-if TYPE_CHECKING:
-    pass
-
 Array = NDArray[np.float64]
-Start = Callable[[Graphs], Array]  # one graph to couplings [K, n, M]
+Start = Callable[[Graphs], Array]  # gives the initial couplings of one graph, [K, n, M]
 STATISTICS = ("before", "after", "gap", "moved", "mirror", "sinkhorn", "exact", "swaps")
-BUDGET = 1 << 28  # bytes of couplings that are worked on at a time
+BUDGET = 1 << 28  # bytes of couplings that are solved at a time
 
 
 @dataclass(frozen=True)
 class SolverConfig:
     r"""How a problem is solved from one start.
 
-    mirror, exact: most steps of each kind; sinkhorn: most iterations of a mirror step; epsilon: its
-    :math:`\epsilon` relative to the spread of the gradient; tolerance: a step that moves no more L1 mass
-    than this is the last of its problem.
+    mirror, exact: limits on the steps of each kind, mirror steps first; sinkhorn: limit on the
+    iterations of a mirror step; epsilon: its :math:`\epsilon`, relative to the spread of the
+    gradient; tolerance: a step that moves no more L1 mass than this is the last one.
     """
 
     mirror: int = 0
@@ -54,16 +52,16 @@ class SolverConfig:
         checks.positive(self, "epsilon", "tolerance")
 
 
-EXACT = SolverConfig()
-FROM_AFAR = SolverConfig(mirror=20)  # for starts that know nothing of the pair
+EXACT_ONLY = SolverConfig()
+MIRROR_THEN_EXACT = SolverConfig(mirror=20)  # for starts that do not depend on the base
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Energies of G graphs with K relations, and how they were found.
+    """Energies of G graphs with K relations, and how the solver reached them.
 
-    energies [G, K]; couplings: of every graph, [K, n, M] float64; statistics: every one of
-    STATISTICS, [G, K]; start [G, K]: which of the starts gave the energy.
+    energies [G, K]; couplings: of every graph, [K, n, M] float64; statistics: each of STATISTICS,
+    [G, K]; start [G, K]: the number of the start that gave the energy.
     """
 
     energies: Array
@@ -79,27 +77,31 @@ def solve(
     measure_epsilon: float = 1e-8,
     measures: Any = None,
 ) -> Solution:
-    """Solve every pair from every start and keep the lowest energy; relations [K, M, M].
+    """Solve every pair of graph and relation from every start, and keep the lowest energy.
 
-    measures [K, M] of the roles, uniform if not given; that of the nodes is by degree.
+    relations [K, M, M]; measures [K, M] of the roles, uniform if not given. The measure of the
+    nodes follows from their degrees.
     """
     native = kernels.native_gw()
-    graphs, relations = as_graphs(graphs), _relations(relations)
+    graphs, relations = as_graphs(graphs), _checked_relations(relations)
     bases, roles = relations.shape[:2]
-    nu = np.full((bases, roles), 1 / roles) if measures is None else _measures(measures, relations)
+    if measures is None:
+        nu = np.full((bases, roles), 1 / roles)
+    else:
+        nu = _checked_measures(measures, relations)
     mu = degree_measure(graphs, measure_epsilon).numpy()
-    found = []
+    solutions = []
     for start, config in starts:
         parts = [
-            _from_start(native, part, own, relations, nu, start, config)
-            for part, own in _parts(graphs, mu, bases * roles)
+            _solve_from(start, native, part, own, relations, nu, config)
+            for part, own in _batches(graphs, mu, bases * roles)
         ]
-        found.append(joined(parts))
-    return best(found)
+        solutions.append(concatenate(parts))
+    return lowest(solutions)
 
 
-def joined(parts: Sequence[Solution]) -> Solution:
-    """The solutions of one graph after another as one."""
+def concatenate(parts: Sequence[Solution]) -> Solution:
+    """Join the solutions of successive batches of graphs."""
     return Solution(
         np.concatenate([part.energies for part in parts]),
         [coupling for part in parts for coupling in part.couplings],
@@ -108,8 +110,8 @@ def joined(parts: Sequence[Solution]) -> Solution:
     )
 
 
-def best(solutions: Sequence[Solution]) -> Solution:
-    """Of several solutions of the same pairs the lowest energies, the first among equals."""
+def lowest(solutions: Sequence[Solution]) -> Solution:
+    """Keep the lowest energy of every pair among several solutions; the first wins a tie."""
     if not solutions:
         raise ValueError("At least one start is needed, got none.")
     kept = solutions[0]
@@ -127,26 +129,26 @@ def best(solutions: Sequence[Solution]) -> Solution:
     return kept
 
 
-def _parts(graphs: Graphs, mu: Array, width: int) -> Iterator[tuple[Graphs, Array]]:
+def _batches(graphs: Graphs, mu: Array, width: int) -> Iterator[tuple[Graphs, Array]]:
     first = 0
     for part in graphs.batches(max(1, BUDGET // (8 * width))):
         yield part, mu[first : first + part.num_nodes]
         first += part.num_nodes
 
 
-def _from_start(
+def _solve_from(
+    start: Start,
     native: Any,
     graphs: Graphs,
     mu: Array,
     relations: Array,
     nu: Array,
-    start: Start,
     config: SolverConfig,
 ) -> Solution:
     bases, roles = relations.shape[:2]
-    made = [_couplings(start(graph), graph, relations) for graph in graphs]
+    initial = [_checked_couplings(start(graph), graph, relations) for graph in graphs]
     sizes = np.repeat(graphs.sizes.numpy(), bases)
-    flat = np.concatenate([coupling.reshape(-1) for coupling in made])
+    flat = np.concatenate([coupling.reshape(-1) for coupling in initial])
     stats = np.empty((len(sizes), len(STATISTICS)))
     native.gw(
         graphs.row_ptr.numpy(),
@@ -170,47 +172,46 @@ def _from_start(
     )
     ends = np.cumsum(graphs.sizes.numpy()) * bases * roles
     couplings = [part.reshape(bases, -1, roles) for part in np.split(flat, ends[:-1])]
-    found = stats.reshape(len(graphs), bases, -1)
-    statistics = {name: found[..., i] for i, name in enumerate(STATISTICS)}
-    return Solution(statistics["after"], couplings, statistics, np.zeros(found.shape[:2], int))
+    columns = stats.reshape(len(graphs), bases, -1)
+    statistics = {name: columns[..., i] for i, name in enumerate(STATISTICS)}
+    return Solution(statistics["after"], couplings, statistics, np.zeros(columns.shape[:2], int))
 
 
-def _relations(relations: Any) -> Array:
-    found = np.ascontiguousarray(
-        relations.detach().cpu().numpy() if isinstance(relations, torch.Tensor) else relations,
-        dtype=np.float64,
-    )
-    if found.ndim != 3 or found.shape[1] != found.shape[2] or 0 in found.shape:
-        raise ValueError(f"relations must be [K, M, M], got shape {list(found.shape)}.")
-    if not np.isfinite(found).all() or not np.allclose(found, found.transpose(0, 2, 1)):
+def _checked_relations(relations: Any) -> Array:
+    if isinstance(relations, torch.Tensor):
+        relations = relations.detach().cpu().numpy()
+    values = np.ascontiguousarray(relations, dtype=np.float64)
+    if values.ndim != 3 or values.shape[1] != values.shape[2] or 0 in values.shape:
+        raise ValueError(f"relations must be [K, M, M], got shape {list(values.shape)}.")
+    if not np.isfinite(values).all() or not np.allclose(values, values.transpose(0, 2, 1)):
         raise ValueError("relations must be finite and symmetric: use (B + B.T) / 2.")
-    return found
+    return values
 
 
-def _measures(measures: Any, relations: Array) -> Array:
-    found = np.ascontiguousarray(measures, dtype=np.float64)
-    if found.shape != relations.shape[:2] or (found <= 0).any():
+def _checked_measures(measures: Any, relations: Array) -> Array:
+    values = np.ascontiguousarray(measures, dtype=np.float64)
+    if values.shape != relations.shape[:2] or (values <= 0).any():
         raise ValueError(
             f"measures must be positive and [K, M] = {list(relations.shape[:2])}, got shape "
-            f"{list(found.shape)}."
+            f"{list(values.shape)}."
         )
-    return found / found.sum(1, keepdims=True)
+    return values / values.sum(1, keepdims=True)
 
 
-def _couplings(given: Any, graph: Graphs, relations: Array) -> Array:
-    found = np.array(given, dtype=np.float64, order="C")
+def _checked_couplings(couplings: Any, graph: Graphs, relations: Array) -> Array:
+    values = np.array(couplings, dtype=np.float64, order="C")
     wanted = (len(relations), graph.num_nodes, relations.shape[1])
-    if found.shape != wanted or not np.isfinite(found).all() or (found < 0).any():
+    if values.shape != wanted or not np.isfinite(values).all() or (values < 0).any():
         raise ValueError(
             f"A start must give couplings {list(wanted)} without negative or infinite entries, "
-            f"got shape {list(found.shape)}."
+            f"got shape {list(values.shape)}."
         )
-    return found
+    return values
 
 
-def independent(relations: Any, measure_epsilon: float = 1e-8) -> Start:
-    """The start at the product of the measures."""
-    bases, roles = _relations(relations).shape[:2]
+def product_start(relations: Any, measure_epsilon: float = 1e-8) -> Start:
+    r"""Start from the independent coupling :math:`\mu \nu^\top` with uniform :math:`\nu`."""
+    bases, roles = _checked_relations(relations).shape[:2]
 
     def start(graph: Graphs) -> Array:
         mu = degree_measure(graph, measure_epsilon).numpy()
@@ -219,42 +220,43 @@ def independent(relations: Any, measure_epsilon: float = 1e-8) -> Start:
     return start
 
 
-def by_degree(relations: Any, measure_epsilon: float = 1e-8) -> Start:
-    """The start that joins nodes by falling degree with roles by falling strength."""
-    strengths = _relations(relations).sum(2)
+def degree_start(relations: Any, measure_epsilon: float = 1e-8) -> Start:
+    """Start by matching nodes in order of degree with roles in order of strength."""
+    strengths = _checked_relations(relations).sum(2)
 
     def start(graph: Graphs) -> Array:
         mu = degree_measure(graph, measure_epsilon).numpy()
         nodes = np.argsort(-mu, kind="stable")
-        made = np.zeros((len(strengths), len(mu), strengths.shape[1]))
-        for k, strength in enumerate(strengths):
-            made[k][np.ix_(nodes, np.argsort(-strength, kind="stable"))] = _corner(mu[nodes], k)
-        return made
-
-    def _corner(mu: Array, k: int) -> Array:
-        """The north-west corner coupling: overlaps of two divisions of [0, 1]."""
-        rows = np.concatenate([[0.0], np.cumsum(mu)])
-        columns = np.linspace(0, 1, strengths.shape[1] + 1)
-        low = np.maximum(rows[:-1, None], columns[None, :-1])
-        return np.clip(np.minimum(rows[1:, None], columns[None, 1:]) - low, 0, None)
+        sorted_coupling = _north_west_corner(mu[nodes], strengths.shape[1])
+        couplings = np.zeros((len(strengths), *sorted_coupling.shape))
+        for coupling, strength in zip(couplings, strengths, strict=True):
+            coupling[np.ix_(nodes, np.argsort(-strength, kind="stable"))] = sorted_coupling
+        return couplings
 
     return start
+
+
+def _north_west_corner(mu: Array, roles: int) -> Array:
+    """The monotone coupling of masses mu [n] with equal masses, [n, M]: overlaps on [0, 1]."""
+    rows = np.concatenate([[0.0], np.cumsum(mu)])
+    columns = np.linspace(0, 1, roles + 1)
+    low = np.maximum(rows[:-1, None], columns[None, :-1])
+    return np.clip(np.minimum(rows[1:, None], columns[None, 1:]) - low, 0, None)
 
 
 def discrepancies(graphs: Any, pairs: Any, measure_epsilon: float = 1e-8) -> Array:
     r"""Upper bounds of :math:`d(G, G') = \sqrt{\min_T \mathcal E(A, A'; T)}` of pairs [P, 2]."""
     graphs = as_graphs(graphs)
-    found = []
+    energies = []
     for i, j in np.asarray(pairs).tolist():
-        one, other = sorted((graphs[i], graphs[j]), key=lambda graph: -graph.num_nodes)
-        relation = other.to_scipy(0).toarray()[None]
-        nu = degree_measure(other, measure_epsilon).numpy()[None]
+        larger, smaller = sorted((graphs[i], graphs[j]), key=lambda graph: -graph.num_nodes)
+        relation = smaller.to_scipy(0).toarray()[None]
+        nu = degree_measure(smaller, measure_epsilon).numpy()[None]
 
         def product(graph: Graphs, nu: Array = nu) -> Array:
             mu = degree_measure(graph, measure_epsilon).numpy()
             return mu[None, :, None] * nu[:, None, :]
 
-        starts = [(product, EXACT), (product, FROM_AFAR)]
-        solved = solve(one, relation, starts, measure_epsilon, nu)
-        found.append(max(float(solved.energies[0, 0]), 0.0) ** 0.5)
-    return np.array(found)
+        starts = [(product, EXACT_ONLY), (product, MIRROR_THEN_EXACT)]
+        energies.append(solve(larger, relation, starts, measure_epsilon, nu).energies[0, 0])
+    return np.sqrt(np.maximum(np.array(energies, dtype=np.float64), 0.0))

@@ -1,1 +1,1 @@
-"""The paper: graphs to couplings, energies and representations."""
+"""The paper's method: graphs to couplings, energies and vectors."""

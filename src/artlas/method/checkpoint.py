@@ -1,4 +1,4 @@
-"""Weights and training states on disk: safetensors and JSON, whole or not at all."""
+"""Models on disk: weights as safetensors, settings as JSON, written atomically."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHIPPED = Path(__file__).parents[1] / "weights"
 
 
 def save(model: nn.Module, folder: Any, card: dict[str, Any] | None = None) -> None:
-    """Write a model's weights and settings, and what else a reader should know, into a folder."""
+    """Write a model's weights and settings, and the entries of ``card``, into a folder."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_tensors(folder / MODEL, {k: v.detach() for k, v in model.state_dict().items()})
@@ -28,54 +28,52 @@ def save(model: nn.Module, folder: Any, card: dict[str, Any] | None = None) -> N
 
 
 def load(which: Any) -> ART:
-    """A trained model: the shipped ``graph`` or ``node``, or a folder that :func:`save` wrote."""
+    """Load a trained model: the shipped ``graph`` or ``node``, or a folder of :func:`save`."""
     folder = folder_of(which)
     if not (folder / MODEL).is_file():
         fix = f"pass a folder with {MODEL} and {CONFIG}, or one of {', '.join(names()) or 'none'}"
         raise_read_error(folder, "there is no model here", quoted(str(which)), fix)
     settings = read_json(folder / CONFIG)
     known = {field.name for field in dataclasses.fields(ArtConfig)}
-    given = settings.get("model")
-    if not isinstance(given, dict) or not set(given) <= known:
+    config = settings.get("model")
+    if not isinstance(config, dict) or not set(config) <= known:
         fix = "use the artlas that wrote it, or a newer one"
-        raise_read_error(folder / CONFIG, "this is not a model's settings", quoted(given), fix)
-    model = ART(ArtConfig(**given))
+        raise_read_error(folder / CONFIG, "this is not a model's settings", quoted(config), fix)
+    model = ART(ArtConfig(**config))
     tensors = read_tensors(folder / MODEL)
-    wanted = {name: value.shape for name, value in model.state_dict().items()}
-    if {name: value.shape for name, value in tensors.items()} != wanted:
-        raise_read_error(
-            folder / MODEL,
-            "the weights do not fit the settings",
-            quoted(sorted(tensors)),
-            f"use the {CONFIG} that was written with them",
-        )
+    shapes = {name: value.shape for name, value in model.state_dict().items()}
+    if {name: value.shape for name, value in tensors.items()} != shapes:
+        got, fix = quoted(sorted(tensors)), f"use the {CONFIG} that was written with them"
+        raise_read_error(folder / MODEL, "the weights do not fit the settings", got, fix)
     for name, value in tensors.items():
         if not value.isfinite().all():
-            raise_read_error(folder / MODEL, "a weight is not finite", name, "train it anew")
+            raise_read_error(
+                folder / MODEL, "a weight is not finite", name, "train the model again"
+            )
     model.load_state_dict(tensors)
     return model.eval()
 
 
 def folder_of(which: Any) -> Path:
-    """Where a model lies: a shipped one by its name, any other by its folder."""
+    """Return the folder of a model: of a shipped one by its name, else the folder itself."""
     return SHIPPED / str(which) if str(which) in names() else Path(which)
 
 
 def card(which: Any) -> dict[str, Any] | None:
-    """What should be known of a shipped model: data, settings, loss, limits; None for others."""
+    """Read the model card of a shipped model (data, settings, limits); None for other models."""
     path = SHIPPED / f"{which}.json"
     return read_json(path) if str(which) in names() and path.is_file() else None
 
 
 def weights_hash(model: nn.Module) -> str:
-    """A hash of all weights, by name."""
-    found = hashlib.sha256()
+    """Hash all weights with their names."""
+    digest = hashlib.sha256()
     for name, value in sorted(model.state_dict().items()):
-        found.update(name.encode())
-        found.update(value.detach().cpu().contiguous().numpy().tobytes())
-    return found.hexdigest()
+        digest.update(name.encode())
+        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def names() -> list[str]:
-    """The shipped models."""
+    """List the shipped models."""
     return sorted(path.parent.name for path in SHIPPED.glob(f"*/{MODEL}"))

@@ -1,4 +1,4 @@
-"""The settings of the model, checked when they are made."""
+"""The settings of the model, validated on construction."""
 
 from __future__ import annotations
 
@@ -7,29 +7,30 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from artlas import checks
+from artlas.kernels.options import Mixing, Sinkhorn
 
-UNIFORM = 1e9  # a measure_epsilon beside which no degree counts
+UNIFORM = 1e9  # a measure_epsilon so large that degrees no longer matter
 
 
 @dataclass(frozen=True)
 class ArtConfig:
     r"""Settings of SCGFM-ART; the defaults are the paper's.
 
-    Where the paper is silent (temperatures, :math:`\epsilon_u`, widths, seed) they are those of the
-    authors' published runs; :meth:`released` is their behaviour where it differs from the paper.
+    Where the paper is silent (temperatures, :math:`\epsilon_u`, widths, seed) the defaults are
+    those of the authors' published runs. :meth:`released` has their code's behaviour where it
+    differs from the paper.
 
-    bases: K; roles: M of each base; hidden: :math:`D_h`; layers: GIN layers;
-    steps: Sinkhorn iterations; temperature: :math:`\tau_{sk}` that divides the logits;
+    bases: K; roles: M of each base; hidden: :math:`D_h`; layers: number of GIN layers; steps:
+    number of Sinkhorn iterations; temperature: :math:`\tau_{sk}`, which divides the logits;
     coverage_temperature: :math:`\tau_m`; responsibility_temperature: :math:`\tau_E`;
-    measure_epsilon: :math:`\epsilon_u`; atlas: ``learned``, ``frozen`` (random, never trained) or
-    ``tied`` (one relation in all K slots); top_k: bases mixed, ``None`` for all;
-    logit_clamp: bound on \|logit / temperature\|, ``None`` for none;
-    featureless: what stands in for absent node features, a ``constant`` one or the normalised
-    ``degree``; seed: of the initial weights.
+    measure_epsilon: :math:`\epsilon_u`, which makes the measure uniform if it is large; atlas:
+    ``learned``, ``frozen`` (random, never trained) or ``tied`` (all bases share one relation);
+    top_k: number of bases that are mixed, ``None`` for all; logit_clamp: bound on
+    \|logit / temperature\|, ``None`` for no bound; featureless: node feature of graphs that have
+    none, a ``constant`` 1 or the normalised ``degree``; seed: of the initial weights.
 
-    Past the paper, and as it has it by default: diagonal, whether a role may be related to itself;
-    pooling of z+, ``mixed`` by the one mixed coupling or ``each`` base by its own. A large
-    ``measure_epsilon`` makes the measure uniform.
+    Not in the paper: diagonal, whether a role may be related to itself; pooling, whether z+ is
+    pooled by the ``mixed`` coupling or by ``each`` base's own.
     """
 
     bases: int = 16
@@ -50,7 +51,7 @@ class ArtConfig:
     pooling: Literal["mixed", "each"] = "mixed"
 
     def __post_init__(self) -> None:
-        # The upper ends are what the compiled kernels hold in registers and on the stack.
+        # The compiled kernels keep this much in registers and on the stack.
         for name, most in (("bases", 4096), ("roles", 128), ("hidden", 1024), ("layers", 16)):
             checks.whole(self, name, most=most)
         checks.whole(self, "steps", most=10_000)
@@ -73,13 +74,13 @@ class ArtConfig:
 
     @classmethod
     def released(cls, **changes: Any) -> ArtConfig:
-        """The published code's behaviour: top 8 bases mixed, logits clamped, degree as feature."""
+        """Return the published code's settings: 8 bases mixed, clamped logits, degree feature."""
         preset = cls(top_k=8, logit_clamp=20.0, featureless="degree")
         return replace(preset, **changes)
 
     @classmethod
     def few_roles(cls, **changes: Any) -> ArtConfig:
-        """Eight bases of four roles of equal mass, each pooled for itself: see docs/atlas.md."""
+        """Return settings with 8 bases of 4 equal-mass roles, pooled separately: docs/atlas.md."""
         preset = cls(bases=8, roles=4, measure_epsilon=UNIFORM, diagonal=True, pooling="each")
         return replace(preset, **changes)
 
@@ -87,3 +88,17 @@ class ArtConfig:
     def logit_scale(self) -> float:
         r""":math:`1 / (\sqrt{D_h}\,\tau_{sk})`."""
         return 1.0 / (math.sqrt(self.hidden) * self.temperature)
+
+    @property
+    def sinkhorn_options(self) -> Sinkhorn:
+        """The options of every kernel that computes couplings."""
+        return {"scale": self.logit_scale, "clamp": self.logit_clamp, "steps": self.steps}
+
+    @property
+    def mixing_options(self) -> Mixing:
+        """The options of every kernel that mixes the couplings of several bases."""
+        return {
+            **self.sinkhorn_options,
+            "temperature": self.responsibility_temperature,
+            "top_k": self.top_k,
+        }

@@ -30,7 +30,7 @@ class GINLayer(nn.Module):
         self.norm = nn.LayerNorm(width)
 
     def forward(self, h: Tensor, summed: Tensor) -> Tensor:
-        """The next h, from h and its sum over neighbours."""
+        """Return the next h, from h and its sum over neighbours."""
         gathered = (1 + self.epsilon) * h + summed
         return self.norm(h + self.outer(torch.relu(self.inner(gathered))))
 
@@ -40,20 +40,21 @@ class Encoder(nn.Module):
 
     def __init__(self, width: int, layers: int) -> None:
         super().__init__()
-        self._packed: tuple[Any, Any] | None = None  # weights as compiled code reads them
+        self._packed: tuple[Any, Any] | None = None  # the weights as compiled code reads them
         self.lift = nn.Linear(1, width)
         self.layers = nn.ModuleList(GINLayer(width) for _ in range(layers))
 
     def forward(self, structure: Structure) -> Tensor:
-        h = torch.relu(self.lift(self.inputs(structure).unsqueeze(1)))
+        x = normalised_degree(structure.degree.to(structure.dtype), structure.node_ptr)
+        h = torch.relu(self.lift(x.unsqueeze(1)))
         for layer in self.layers:
             h = layer(h, kernels.neighbour_sum(h, structure))
         return h
 
     def project(self, structure: Structure, projection: Tensor) -> Tensor:
-        r""":math:`U W_G`, [N, D], with projection [D, D] as ``nn.Linear`` keeps it.
+        r""":math:`U W_G`, [N, D], with projection [D, D] stored as in ``nn.Linear``.
 
-        Without gradients this is one pass of compiled code where that is built; the bits of a
+        Without gradients this is one pass of compiled code, if it is installed. The bits of a
         node's row then depend on its own graph alone.
         """
         native = kernels.native_for(projection)
@@ -62,10 +63,5 @@ class Encoder(nn.Module):
         state = kernels.state_of((*self.parameters(), projection))
         if self._packed is None or self._packed[0] != state:
             self._packed = state, native.pack_encoder(self, projection)
-        x = self.inputs(structure)
+        x = normalised_degree(structure.degree.to(structure.dtype), structure.node_ptr)
         return native.encode(self._packed[1], projection.shape[0], structure, x)
-
-    @staticmethod
-    def inputs(structure: Structure) -> Tensor:
-        """Normalised degrees, [N]."""
-        return normalised_degree(structure.degree.to(structure.dtype), structure.node_ptr)

@@ -1,4 +1,4 @@
-"""The learned part of the model in plain tensors, for ``torch.export`` and what reads its files."""
+"""Export the learned part of the model, as plain tensor operations, with ``torch.export``."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class Logits(nn.Module):
     r"""Encoder, roles and logits :math:`L_k = (U W_G)(R_k W_B)^\top / \sqrt{D_h}` of a model.
 
     x [N]: the normalised degree of every node; source, target int64 [nnz]: both directions of every
-    edge, over one graph or several; gives [K, N, M]. Sinkhorn at ``model.config.temperature``
-    makes couplings of them.
+    edge, in one graph or several; returns [K, N, M]. Sinkhorn at ``model.config.temperature`` turns
+    these logits into couplings.
     """
 
     relations: Tensor
@@ -34,7 +34,7 @@ class Logits(nn.Module):
 
 
 def export(model: ART) -> torch.export.ExportedProgram:
-    """The logits of any number of nodes and edges as one program, for ``torch.export.save``."""
+    """Export the logits, for any number of nodes and edges, for ``torch.export.save``."""
     weight = model.node_projection.weight
     ends = torch.tensor([0, 1, 1, 2], device=weight.device), torch.tensor([1, 0, 2, 1])
     example = torch.ones(3).to(weight), ends[0], ends[1].to(weight.device)

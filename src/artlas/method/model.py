@@ -1,112 +1,31 @@
-"""The model: graphs to energies, couplings and representations."""
+"""The model: graphs to energies, couplings and vectors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from artlas import kernels
 from artlas.graphs.collection import Graphs
-from artlas.graphs.measure import degree_measure, normalised_degree, structure_of
-from artlas.gw.solver import SolverConfig, solve
+from artlas.graphs.measure import degree_measure, prepare_structure
 from artlas.io.reading import as_graphs
-from artlas.kernels.options import Mixing, Sinkhorn
 from artlas.kernels.structure import Structure
-from artlas.method import representations, z_plus
+from artlas.method import alignment, refinement, z_plus
+from artlas.method.alignment import Alignment
 from artlas.method.atlas import Atlas, RoleEncoder
+from artlas.method.batching import BUDGET, GraphBatch, as_data, split_by_budget
 from artlas.method.config import ArtConfig
 from artlas.method.encoder import Encoder
-from artlas.method.energy import coverage, independent_energy
+from artlas.method.energy import coverage
+from artlas.method.representations import (
+    REPRESENTATIONS,
+    Pooled,
+    Representation,
+    check_representation,
+)
 from artlas.nodes.ego import EgoGraphs, PprConfig, ego_graphs
-
-Data = TypeVar("Data", Graphs, EgoGraphs)
-BUDGET = 1 << 27  # bytes that a batch of graphs may take while it is embedded
-
-
-@dataclass(frozen=True, eq=False)
-class Alignment:
-    """How G graphs lie against the K bases of an atlas.
-
-    energies, residuals: [G, K]; a residual is the largest marginal error of a pair's coupling.
-    refined: the couplings of every graph, [K, N_g, M], where they are not the model's own.
-    """
-
-    energies: Tensor
-    residuals: Tensor
-    graphs: Graphs | EgoGraphs
-    model: ART
-    refined: list[Tensor] | None = None
-
-    @property
-    def coordinates(self) -> Tensor:
-        """q, [G, K]."""
-        return representations.coordinates(self.energies)
-
-    @property
-    def responsibilities(self) -> Tensor:
-        """w over all K bases, [G, K]."""
-        return representations.responsibilities(
-            self.energies, self.model.config.responsibility_temperature
-        )
-
-    @property
-    def coverage(self) -> Tensor:
-        """The soft-min coverage of every graph, [G]."""
-        return coverage(self.energies, self.model.config.coverage_temperature)
-
-    @property
-    def gain(self) -> Tensor:
-        """The share of the independent coupling's energy that alignment saves, [G, K]."""
-        with torch.no_grad():
-            relations = self.model.atlas.relations()
-            structures = map(self.model.structure, _parts(self.graphs))
-            product = torch.cat([independent_energy(part, relations) for part in structures])
-        return (product - self.energies) / product
-
-    def couplings(self, g: int) -> Tensor:
-        """The couplings of graph g with every base, made when asked for, [K, N_g, M]."""
-        graph = self._one(g)
-        return self.model.couplings(graph) if self.refined is None else self.refined[g]
-
-    def mixture(self, g: int) -> Tensor:
-        r"""The mixed coupling :math:`T_{mix} = \sum_k w_k T_k` of graph g, [N_g, M]."""
-        if self.refined is None:
-            return self.model.mixtures(self._one(g))
-        kept = self.responsibilities[g]
-        if (top := self.model.config.top_k) is not None:
-            kept = torch.where(kept >= kept.topk(top).values[-1], kept, 0)
-        return torch.einsum("k,knm->nm", kept / kept.sum(), self.couplings(g))
-
-    def roles(self, g: int) -> Tensor:
-        """The role distribution of every node of graph g under the mixed coupling, [N_g, M]."""
-        mixed = self.mixture(g)
-        return mixed / mixed.sum(1, keepdim=True)
-
-    def _one(self, g: int) -> Graphs:
-        if not -len(self.graphs) <= g < len(self.graphs):
-            raise IndexError(f"There are {len(self.graphs)} graphs here; got number {g}.")
-        return self.graphs[g]
-
-
-def _parts(graphs: Any) -> Iterable[Graphs]:
-    """Graphs whole; ego-graphs in batches, of which only one is in memory at a time."""
-    return graphs.batches() if isinstance(graphs, EgoGraphs) else [as_graphs(graphs)]
-
-
-def _slices(roles: Tensor, relations: Tensor, step: int) -> Iterable[tuple[Tensor, Tensor]]:
-    """So many bases at a time."""
-    return zip(roles.split(step), relations.split(step), strict=True)
-
-
-def _joined(parts: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """Parts one after the other; one part as it is."""
-    return parts[0] if len(parts) == 1 else torch.cat(list(parts), dim)
 
 
 class ART(nn.Module):
@@ -115,13 +34,14 @@ class ART(nn.Module):
     .. math:: L_k = (U W_G)(R_k W_B)^\top / \sqrt{D_h}, \quad
         T_k = \mathrm{Sinkhorn}(L_k; \mu_G, \nu), \quad e_k = \mathcal E(A, B_k; T_k)
 
-    The initial weights depend on ``config.seed`` alone, not on the global generator.
+    The initial weights depend on ``config.seed`` alone, not on the global generator. Graphs are
+    anything that :class:`Graphs` or :func:`artlas.read` accepts.
     """
 
     def __init__(self, config: ArtConfig | None = None) -> None:
         super().__init__()
         self.config = config = ArtConfig() if config is None else config
-        self._kept: tuple[Any, tuple[Tensor, Tensor]] | None = None
+        self._cached_bases: tuple[Any, tuple[Tensor, Tensor]] | None = None
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
             self.atlas = Atlas(config)
@@ -130,125 +50,95 @@ class ART(nn.Module):
             self.node_projection = nn.Linear(config.hidden, config.hidden, bias=False)  # W_G
             self.role_projection = nn.Linear(config.hidden, config.hidden, bias=False)  # W_B
 
-    def structure(self, graphs: Graphs) -> Structure:
-        """The measured structure of ``graphs`` where the model lives, alike nodes joined.
+    def prepare(self, graphs: Any) -> Structure:
+        """Prepare graphs for the kernels, where the model is; a prepared batch stays as it is.
 
-        It is kept with the graphs, which do not change: a second call costs nothing.
+        Pass the result to :meth:`energies` or the model itself to use the same graphs repeatedly.
+        Compiled kernels get it with the alike nodes of every graph merged.
         """
-        weight, config = self.node_projection.weight, self.config
+        if isinstance(graphs, Structure):
+            return graphs
+        graphs, config, weight = as_graphs(graphs), self.config, self.node_projection.weight
+        structure = prepare_structure(graphs, config.measure_epsilon, weight.device, weight.dtype)
         native = kernels.native_for(weight)
-        rounds = None if native is None else config.layers
-        key = config.measure_epsilon, rounds, weight.device, weight.dtype
-        if key not in graphs.derived:
-            found = structure_of(graphs, config.measure_epsilon, weight.device, weight.dtype)
-            if native is not None:
-                found = native.join_alike_nodes(found, config.layers)
-            graphs.derived[key] = found
-        return graphs.derived[key]
+        return structure if native is None else native.join_alike_nodes(structure, config.layers)
 
     def energies(self, graphs: Any) -> Tensor:
-        """Differentiable energies of every graph against every base, [G, K]."""
-        return self.pairs(self.structure(as_graphs(graphs)))[0]
+        """Differentiable energies of graphs, or a prepared batch, with every base, [G, K]."""
+        return self.energies_and_residuals(graphs)[0]
 
-    def pairs(self, structure: Structure) -> tuple[Tensor, Tensor]:
-        """Differentiable energies, and residuals, of every graph with every base, [G, K] each."""
-        return kernels.energies(*self._sides(structure), structure, **self._sinkhorn())
+    def energies_and_residuals(self, graphs: Any) -> tuple[Tensor, Tensor]:
+        """Differentiable energies, and marginal residuals of the couplings, [G, K] each."""
+        structure = self.prepare(graphs)
+        options = self.config.sinkhorn_options
+        return kernels.energies(*self._projected(structure), structure, **options)
 
     def forward(self, graphs: Any) -> Tensor:
-        """The mean coverage of a batch of graphs: the pretraining loss."""
+        """The mean coverage of graphs, or of a prepared batch: the pretraining loss."""
         return coverage(self.energies(graphs), self.config.coverage_temperature).mean()
 
     @torch.no_grad()
     def align(self, graphs: Any, refine: int = 0) -> Alignment:
-        """Energies and residuals, with couplings on demand; no gradients.
+        """Compute energies and residuals without gradients, with couplings on demand.
 
-        With ``refine``, every coupling is improved by so many steps of the iterative solver
-        (:mod:`artlas.gw`), and all are kept: no energy is higher than without.
+        With ``refine``, the iterative solver (:mod:`artlas.gw`) improves every coupling by at most
+        that many steps, and all couplings are kept. No energy is higher than without.
         """
-        graphs = graphs if isinstance(graphs, EgoGraphs) else as_graphs(graphs)
         if refine:
-            return self._refined(graphs, refine)
-        energies, residuals = [], []
-        for structure in map(self.structure, _parts(graphs)):
-            found = self.pairs(structure)
-            energies.append(found[0])
-            residuals.append(found[1])
-        return Alignment(torch.cat(energies), torch.cat(residuals), graphs, self)
-
-    def start(self, graph: Graphs) -> NDArray[np.float64]:
-        """The couplings of one graph, [K, N, M], as a start of the iterative solver."""
-        return self.couplings(graph).cpu().double().numpy()
-
-    def _refined(self, graphs: Graphs | EgoGraphs, steps: int) -> Alignment:
-        weight, energies, couplings, residuals = self.node_projection.weight, [], [], []
-        relations, epsilon = self.atlas.relations(), self.config.measure_epsilon
-        starts = [(self.start, SolverConfig(exact=steps))]
-        for part in _parts(graphs):
-            found = solve(part, relations, starts, epsilon)
-            energies.append(torch.from_numpy(found.energies))
-            couplings += [torch.from_numpy(made).to(weight) for made in found.couplings]
-            measures = degree_measure(part, self.config.measure_epsilon)
-            for made, mu in zip(found.couplings, measures.split(part.sizes.tolist()), strict=True):
-                rows = np.abs(made.sum(2) - mu.numpy()).max(1)
-                columns = np.abs(made.sum(1) - 1 / self.config.roles).max(1)
-                residuals.append(torch.from_numpy(np.maximum(rows, columns)))
-        return Alignment(
-            torch.cat(energies).to(weight),
-            torch.stack(residuals).to(weight),
-            graphs,
-            self,
-            couplings,
-        )
+            return refinement.align_refined(self, graphs, refine)
+        return alignment.align(self, graphs)
 
     @torch.no_grad()
     def couplings(self, graph: Any) -> Tensor:
         """The couplings of one graph with every base, [K, N, M]."""
-        structure = self.structure(as_graphs(graph))
+        structure = self.prepare(graph)
         if structure.num_graphs != 1:
             raise ValueError(
                 f"Couplings are made for one graph, got {structure.num_graphs}. "
                 "Use align(graphs).couplings(g) to pick one."
             )
-        nodes, roles, _ = self._sides(structure)
-        return kernels.couplings(nodes, roles, structure, **self._sinkhorn())
+        nodes, roles, _ = self._projected(structure)
+        return kernels.couplings(nodes, roles, structure, **self.config.sinkhorn_options)
 
     @torch.no_grad()
     def mixtures(self, graphs: Any) -> Tensor:
         r"""The mixed coupling :math:`T_{mix} = \sum_k w_k T_k` of every graph's nodes, [N, M]."""
-        structure = self.structure(as_graphs(graphs))
-        return kernels.mixtures(*self._sides(structure), structure, **self._mixing())[2]
+        structure = self.prepare(graphs)
+        options = self.config.mixing_options
+        return kernels.mixtures(*self._projected(structure), structure, **options)[2]
 
     @torch.no_grad()
     def embed(self, graphs: Any, representation: str | None = None, budget: int = BUDGET) -> Tensor:
-        r"""One vector a graph: by default the one that did best in our own measurements.
+        r"""Embed every graph as one vector, [G, D].
 
-        That is ``plus``, z+ by roles, which goes past the paper (:mod:`artlas.method.z_plus`), for graphs,
-        and ``plus-no-roles`` for ego-graphs (docs/transfer.md).
+        The default representation is the one that did best in our measurements (docs/transfer.md):
+        ``plus`` for graphs and ``plus-no-roles`` for ego-graphs, both of which go beyond the paper
+        (:mod:`artlas.method.z_plus`). ``paper`` is :math:`z = [q \,\|\, \mathrm{vec}\, H]`,
+        [G, K + M d], with :math:`H = N T_{mix}^\top X`; ``coordinates`` is its q and ``features``
+        its vec H.
 
-        ``paper`` is :math:`z = [q \,\|\, \mathrm{vec}\, H]`, [G, K + M d], ``coordinates`` its q
-        and ``features`` its vec H alone, with :math:`H = N T_{mix}^\top X`; ``plus-no-roles``
-        needs no model.
-
-        Graphs are anything that :class:`Graphs` or :func:`artlas.read` accepts; they are worked on
-        in batches whose working memory stays near ``budget`` bytes, and the bits do not depend on
-        it. The result is where the model is; ``numpy.asarray`` takes it from a CPU without a copy.
+        The graphs are embedded in batches whose working memory stays near ``budget`` bytes, and
+        the bits of the result do not depend on it. The result is where the model is;
+        ``numpy.asarray`` takes it from a CPU without a copy.
         """
-        graphs = graphs if isinstance(graphs, EgoGraphs) else as_graphs(graphs)
+        graphs = as_data(graphs)
         if representation is None:
             representation = "plus-no-roles" if isinstance(graphs, EgoGraphs) else "plus"
-        if representation == "plus-no-roles":  # the only one that needs no coupling
-            return torch.cat([z_plus.embed(part) for part in self.cut(graphs, budget)])
-        return self.describe(graphs, representation, budget)[0]
+        if representation == "plus-no-roles":  # the only one that needs no energies
+            parts = split_by_budget(self.config, graphs, budget)
+            return torch.cat([z_plus.without_roles(GraphBatch.of(part)) for part in parts])
+        return self.embed_with_energies(graphs, representation, budget)[0]
 
     @torch.no_grad()
-    def describe(
+    def embed_with_energies(
         self, graphs: Any, representation: str = "plus", budget: int = BUDGET
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """What :meth:`embed` gives, with the energies and residuals [G, K] of the same pass."""
-        representations.check_representation(representation)
-        graphs = graphs if isinstance(graphs, EgoGraphs) else as_graphs(graphs)
-        parts = [self._describe(part, representation) for part in self.cut(graphs, budget)]
-        z, energies, residuals = (_joined(column) for column in zip(*parts, strict=True))
+        """Embed graphs as :meth:`embed` does; return vectors, energies and residuals [G, K]."""
+        check_representation(representation)
+        graphs = as_data(graphs)
+        parts = split_by_budget(self.config, graphs, budget)
+        rows = [self._embed(GraphBatch.of(part), REPRESENTATIONS[representation]) for part in parts]
+        z, energies, residuals = (_join(column, 0) for column in zip(*rows, strict=True))
         return z, energies, residuals
 
     def embed_nodes(
@@ -258,112 +148,69 @@ class ART(nn.Module):
         representation: str | None = None,
         config: PprConfig | None = None,
     ) -> Tensor:
-        """One vector for each of some nodes of a network, by its ego-graph; all nodes by default.
+        """Embed nodes of a network by their ego-graphs, [C, D]; all nodes by default.
 
-        centres: numbers of nodes, or their names where ``graph.ids`` has them.
+        centres: node numbers, or names if ``graph.ids`` has them.
         """
         return self.embed(ego_graphs(graph, centres, config), representation)
 
-    def room(self, width: int, budget: int = BUDGET) -> int:
-        """How many nodes with ``width`` features may be worked on within ``budget`` bytes."""
-        return max(1, budget // (4 * (6 * self.config.hidden + 12 * max(width, 1))))
-
-    def cut(self, graphs: Data, budget: int = BUDGET) -> Iterator[Data]:
-        """Runs of graphs whose node embeddings and blocks of features fit into ``budget`` bytes."""
-        whole = graphs.graph if isinstance(graphs, EgoGraphs) else graphs
-        nodes = self.room(whole.num_features, budget)
-        if isinstance(graphs, EgoGraphs):
-            return graphs.parts(nodes)
-        # whole where it fits: what was derived from these very graphs is then used again
-        return iter([graphs]) if graphs.num_nodes <= nodes else graphs.batches(nodes)
-
-    def _describe(
-        self, graphs: Graphs | EgoGraphs, representation: str
+    def _embed(
+        self, batch: GraphBatch, representation: Representation
     ) -> tuple[Tensor, Tensor, Tensor]:
-        if representation == "plus":
-            found: list[Tensor] = []
-
-            def pool(part: Graphs, values: Tensor) -> Tensor:
-                pooled, *pairs = self._pool(part, values)
-                found.extend(pairs)
-                return pooled
-
-            z = z_plus.embed(graphs, pool)
-            return z, found[0], found[1]
-        whole = graphs[:] if isinstance(graphs, EgoGraphs) else graphs
-        structure = self.structure(whole)
-        if representation in ("plus-no-roles", "coordinates"):
-            energies, residuals = self.pairs(structure)
-            none = representation == "plus-no-roles"
-            z = z_plus.embed(graphs) if none else representations.coordinates(energies)
-            return z, energies, residuals
-        energies, residuals, transported = kernels.transport_features(
-            *self._sides(structure), structure, self.features(whole), **self._mixing()
-        )
-        return representations.compose(representation, energies, transported), energies, residuals
+        if representation.node_values is None:
+            energies, residuals = self.energies_and_residuals(batch.graphs)
+            pooled = Pooled(energies.new_empty(len(energies), 0, 0), energies, residuals)
+        else:
+            pool = self.pool_by_roles if representation.by_roles else self.transport
+            pooled = pool(batch.graphs, representation.node_values(batch, self.config))
+        return representation.vector(batch, pooled), pooled.energies, pooled.residuals
 
     @torch.no_grad()
-    def pool_by_roles(self, graphs: Graphs, values: Tensor) -> Tensor:
-        r""":math:`M R^\top V` with :math:`R = T_{mix} / \mu`, whose rows sum to one, [G, M, d].
+    def transport(self, graphs: Graphs, values: Tensor) -> Pooled:
+        r"""Transport node values V [N, d] to the roles: :math:`H = N T_{mix}^\top V`, [G, M, d]."""
+        structure, values = self.prepare(graphs), values.to(self.node_projection.weight)
+        energies, residuals, transported = kernels.transport_features(
+            *self._projected(structure), structure, values, **self.config.mixing_options
+        )
+        return Pooled(transported, energies, residuals)
 
-        With ``pooling="each"`` every base has its own :math:`R_k = T_k / \mu`, [G, K M, d], base
-        by base. values V: [N, d], one row per node of all graphs.
+    @torch.no_grad()
+    def pool_by_roles(self, graphs: Graphs, values: Tensor) -> Pooled:
+        r"""Pool node values V [N, d] as :math:`M R^\top V` with :math:`R = T_{mix} / \mu`.
+
+        The rows of R sum to one. Returns values [G, M, d]; with ``pooling="each"``, every base k
+        has its own :math:`R_k = T_k / \mu`, and they are [G, K M, d], base by base.
         """
-        return self._pool(graphs, values)[0]
-
-    def _pool(self, graphs: Graphs, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Pooled values, and the energies and residuals of the same pass."""
-        structure, weight = self.structure(graphs), self.node_projection.weight
-        measure = degree_measure(graphs, self.config.measure_epsilon)
-        nodes, roles, relations = self._sides(structure)
-        alone = self.config.pooling == "each"
-        step, mixing = 1 if alone else len(roles), self._mixing(alone)
+        structure, config = self.prepare(graphs), self.config
+        measure = degree_measure(graphs, config.measure_epsilon)
+        nodes, roles, relations = self._projected(structure)
+        options, step = config.mixing_options, len(roles)
+        if config.pooling == "each":
+            options, step = {**options, "top_k": None}, 1
         parts = [
-            kernels.transport_features(nodes, *sides, structure, values, measure, **mixing)
-            for sides in _slices(roles, relations, step)
+            kernels.transport_features(nodes, r, b, structure, values, measure, **options)
+            for r, b in zip(roles.split(step), relations.split(step), strict=True)
         ]
-        energies, residuals, carried = (_joined(column, 1) for column in zip(*parts, strict=True))
-        scale = self.config.roles / graphs.sizes[:, None, None].to(weight)
-        return carried.mul_(scale), energies, residuals
+        energies, residuals, pooled = (_join(column, 1) for column in zip(*parts, strict=True))
+        scale = config.roles / graphs.sizes[:, None, None].to(pooled)
+        return Pooled(pooled.mul_(scale), energies, residuals)
 
-    def features(self, graphs: Graphs) -> Tensor:
-        """Node features where the graphs have some, else what the config puts in their place."""
-        weight = self.node_projection.weight
-        if graphs.x is not None:
-            return graphs.x.to(weight.device, weight.dtype)
-        if self.config.featureless == "degree":
-            degree = normalised_degree(graphs.degree, graphs.node_ptr)
-            return degree.unsqueeze(1).to(weight.device, weight.dtype)
-        return weight.new_ones(graphs.num_nodes, 1)
-
-    def _sides(self, structure: Structure) -> tuple[Tensor, Tensor, Tensor]:
+    def _projected(self, structure: Structure) -> tuple[Tensor, Tensor, Tensor]:
         """Projected nodes [N, D], projected roles [K, M, D] and relations [K, M, M]."""
         nodes = self.encoder.project(structure, self.node_projection.weight)
-        return nodes, *self._bases()
-
-    def _bases(self) -> tuple[Tensor, Tensor]:
-        """Projected roles and relations; without gradients they are kept until a weight changes."""
         if torch.is_grad_enabled():
-            return self._encode_bases()
-        used = (*self.role_encoder.parameters(), self.role_projection.weight, self.atlas.logits)
-        state = kernels.state_of(used)
-        if self._kept is None or self._kept[0] != state:
-            self._kept = state, self._encode_bases()
-        return self._kept[1]
+            return nodes, *self._project_bases()
+        weights = (*self.role_encoder.parameters(), self.role_projection.weight, self.atlas.logits)
+        state = kernels.state_of(weights)
+        if self._cached_bases is None or self._cached_bases[0] != state:
+            self._cached_bases = state, self._project_bases()
+        return nodes, *self._cached_bases[1]
 
-    def _encode_bases(self) -> tuple[Tensor, Tensor]:
+    def _project_bases(self) -> tuple[Tensor, Tensor]:
         relations = self.atlas.relations()
         return self.role_projection(self.role_encoder(relations)), relations.contiguous()
 
-    def _sinkhorn(self) -> Sinkhorn:
-        config = self.config
-        return {"scale": config.logit_scale, "clamp": config.logit_clamp, "steps": config.steps}
 
-    def _mixing(self, alone: bool = False) -> Mixing:
-        """How bases are mixed, or one of them ``alone``."""
-        config = self.config
-        return {
-            **self._sinkhorn(),
-            "temperature": config.responsibility_temperature,
-            "top_k": None if alone else config.top_k,
-        }
+def _join(parts: tuple[Tensor, ...], dim: int) -> Tensor:
+    """Concatenate tensors; a single one is not copied."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim)

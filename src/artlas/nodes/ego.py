@@ -1,18 +1,19 @@
-r"""Ego-graphs of any network: the nodes that a personalised PageRank finds around a centre.
+r"""Ego-graphs of a network: the nodes around a centre with the largest personalised PageRank.
 
 .. math:: \pi_c = \alpha \sum_{t \ge 0} (1 - \alpha)^t (A D^{-1})^t \mathbf 1_c
 
-Local push keeps a reserve p and a residual r with :math:`\pi_c = p + \sum_u r(u) \pi_u`, and moves
-mass from r to p until :math:`r(v) \le \varepsilon \deg(v)` everywhere. The score of a node is
-p + r, as in the authors' code; on an undirected graph it is within
+Local push keeps an estimate p and a residual r with :math:`\pi_c = p + \sum_u r(u) \pi_u`, and
+moves mass from r to p until :math:`r(v) \le \varepsilon \deg(v)` everywhere. The score of a node
+is p + r, as in the authors' code; on an undirected graph it is within
 :math:`\varepsilon \deg(v)` of :math:`\pi_c(v)`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,26 +23,28 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from artlas import kernels
-from artlas.errors import raise_graph_error
+from artlas.errors import raise_graph_error, raise_read_error
+from artlas.files.atomic import atomic
+from artlas.files.untrusted import read_npz
 from artlas.graphs.collection import Graphs
 from artlas.graphs.ragged import pointer, ranges
 from artlas.graphs.validation import as_array
 from artlas.io.reading import as_graphs
 from artlas.kernels import ego_twin
 
-CHUNK = 512  # centres between two reports of progress
-BATCH = 25_600  # nodes of a batch when all ego-graphs are gone through
-Progress = Callable[[int, int], None]
+CHUNK = 512  # centres between two calls of ``progress``
+BATCH = 25_600  # default number of nodes in a batch of ego-graphs
+Progress = Callable[[int, int], None]  # centres done, and their total number
 
 
 @dataclass(frozen=True)
 class PprConfig:
     """How ego-graphs are found; the defaults are the paper's.
 
-    restart: alpha; threshold: epsilon, residual allowed per unit of degree; most_pushes and
-    most_nodes: limits for every centre. lazy: half of the moving mass stays, as in the authors'
-    code, which amounts to a restart of 2 alpha / (1 + alpha). fill: ego-graphs that are too small
-    are filled up to most_nodes with nodes of score zero, again as in their code.
+    restart: alpha, the probability of returning to the centre; threshold: epsilon, the residual
+    allowed per unit of degree; most_pushes, most_nodes: limits for every centre; lazy: half of the
+    moving mass stays, as in the authors' code, which amounts to a restart of 2 alpha / (1 + alpha);
+    fill: fill ego-graphs up to ``most_nodes`` with nodes of score zero, as in their code.
     """
 
     restart: float = 0.15
@@ -52,36 +55,33 @@ class PprConfig:
     fill: bool = False
 
     def __post_init__(self) -> None:
+        fix = "pass e.g. the default"
         for name in ("restart", "threshold"):
             value = getattr(self, name)
             if not isinstance(value, (int, float)) or not 0 < value < 1:
-                raise_graph_error(
-                    f"{name} must lie between 0 and 1", f"{value!r}", "pass e.g. the default"
-                )
+                raise_graph_error(f"{name} must lie between 0 and 1", f"{value!r}", fix)
         for name in ("most_pushes", "most_nodes"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise_graph_error(
-                    f"{name} must be a positive integer", f"{value!r}", "pass e.g. the default"
-                )
+                raise_graph_error(f"{name} must be a positive integer", f"{value!r}", fix)
 
     @classmethod
     def released(cls) -> PprConfig:
-        """What the authors' released code does: a lazy walk, and every ego-graph filled up."""
+        """Return the settings of the authors' released code: a lazy walk, and filled ego-graphs."""
         return cls(lazy=True, fill=True)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EgoGraphs:
-    """The ego-graphs of C centres of one graph, kept as node ids; edges are cut when asked for.
+    """The ego-graphs of C centres of one graph, stored as node ids; edges are cut out on demand.
 
-    centres int64 [C]; the nodes of ego-graph i are ``nodes[node_ptr[i]:node_ptr[i + 1]]``, the
-    centre first, then by falling score, ties by id; scores float32, one per node; pushes [C]:
-    what it took; positive [C]: nodes with a positive score before the cut to most_nodes; stopped
-    [C]: whether the limit of pushes was reached.
+    centres int64 [C]; the nodes of ego-graph i are ``nodes[node_ptr[i]:node_ptr[i + 1]]``: the
+    centre first, then by decreasing score, ties by id; scores float32, one per node; pushes [C]:
+    number of pushes; positive [C]: nodes with a positive score before the cut to ``most_nodes``;
+    stopped [C]: whether the limit of pushes was reached.
 
     ``egos[i]``, with a number, a slice, a mask or a list, is a :class:`Graphs` with the features
-    of the graph, the labels of the centres, and the numbers of the nodes as ``ids``.
+    of the graph, the labels of the centres, and the node numbers (or the graph's ids) as ``ids``.
     """
 
     graph: Graphs
@@ -109,7 +109,7 @@ class EgoGraphs:
 
     @property
     def summary(self) -> str:
-        """What was found and what was cut off, in one sentence."""
+        """Number and sizes of the ego-graphs, and how many were cut, in one sentence."""
         sizes = np.diff(self.node_ptr)
         cut = int((self.positive > self.config.most_nodes).sum())
         return (
@@ -119,32 +119,42 @@ class EgoGraphs:
         )
 
     def __getitem__(self, index: Any) -> Graphs:
-        part = self.select(index)
-        return part._graphs()
+        part, graph = self.select(index), self.graph
+        module: Any = kernels.native_data() or ego_twin
+        row_ptr, col = module.induce(
+            graph.row_ptr.numpy(), graph.col.numpy(), part.node_ptr, part.nodes
+        )
+        nodes = torch.from_numpy(part.nodes)
+        return Graphs(
+            torch.from_numpy(part.node_ptr),
+            torch.from_numpy(row_ptr),
+            torch.from_numpy(col),
+            None if graph.x is None else graph.x.index_select(0, nodes),
+            part.y,
+            part.nodes if graph.ids is None else graph.ids[part.nodes],
+        )
 
     def select(self, index: Any) -> EgoGraphs:
-        """The ego-graphs of some centres, by number, slice, mask [C] or list of numbers."""
-        chosen = np.arange(len(self))[_plain(index)].reshape(-1)
+        """Select ego-graphs by number, slice, mask [C] or list of numbers."""
+        chosen = np.arange(len(self))[_as_numpy_index(index)].reshape(-1)
         if len(chosen) == 0:
             raise_graph_error("the selection has no ego-graph", f"{index!r}", "select at least one")
         node_ptr = pointer(np.diff(self.node_ptr)[chosen])
-        taken = ranges(self.node_ptr[chosen], node_ptr)
-        kept = {name: getattr(self, name)[chosen] for name in _PER_CENTRE}
-        return EgoGraphs(
-            graph=self.graph,
-            config=self.config,
+        places = ranges(self.node_ptr[chosen], node_ptr)
+        return replace(
+            self,
             node_ptr=node_ptr,
-            nodes=self.nodes[taken],
-            scores=self.scores[taken],
-            **kept,
+            nodes=self.nodes[places],
+            scores=self.scores[places],
+            **{name: getattr(self, name)[chosen] for name in _PER_CENTRE},
         )
 
     def batches(self, max_nodes: int = BATCH) -> Iterator[Graphs]:
-        """All ego-graphs in order, as Graphs of at most max_nodes nodes (or one ego-graph)."""
-        return (part[:] for part in self.parts(max_nodes))
+        """Yield the ego-graphs in order, as Graphs of at most max_nodes nodes or one ego-graph."""
+        return (part[:] for part in self.split(max_nodes))
 
-    def parts(self, max_nodes: int = BATCH) -> Iterator[EgoGraphs]:
-        """The same cuts, as ego-graphs."""
+    def split(self, max_nodes: int = BATCH) -> Iterator[EgoGraphs]:
+        """Yield the ego-graphs of :meth:`batches` without cutting out their edges."""
         start = 0
         while start < len(self):
             limit = self.node_ptr[start] + max_nodes
@@ -153,26 +163,8 @@ class EgoGraphs:
             yield self.select(slice(start, stop))
             start = stop
 
-    def _graphs(self) -> Graphs:
-        graph = self.graph
-        module: Any = kernels.native_data() or ego_twin
-        row_ptr, col = module.induce(
-            graph.row_ptr.numpy(), graph.col.numpy(), self.node_ptr, self.nodes
-        )
-        taken = torch.from_numpy(self.nodes)
-        return Graphs(
-            torch.from_numpy(self.node_ptr),
-            torch.from_numpy(row_ptr),
-            torch.from_numpy(col),
-            None if graph.x is None else graph.x.index_select(0, taken),
-            self.y,
-            self.nodes if graph.ids is None else graph.ids[self.nodes],
-        )
-
     def save(self, path: Any) -> None:
-        """Write the ids, scores and settings to an .npz file; the graph is not part of it."""
-        from artlas.files.atomic import atomic
-
+        """Write ids, scores and settings, but not the graph, to an .npz file."""
         arrays = {name: getattr(self, name) for name in ("node_ptr", "nodes", "scores")}
         arrays |= {name: getattr(self, name) for name in _PER_CENTRE}
         arrays |= {f"config_{f.name}": getattr(self.config, f.name) for f in fields(PprConfig)}
@@ -181,21 +173,17 @@ class EgoGraphs:
 
     @classmethod
     def load(cls, path: Any, graph: Graphs) -> EgoGraphs:
-        """Read what :meth:`save` wrote, for the same graph."""
-        from artlas.errors import raise_read_error
-        from artlas.files.untrusted import read_npz
-
-        arrays, path = read_npz(Path(path)), Path(path)
+        """Read a file that :meth:`save` wrote, for the same graph."""
+        path = Path(path)
+        arrays = read_npz(path)
         names = {"node_ptr", "nodes", "scores", *_PER_CENTRE}
         settings = {f.name for f in fields(PprConfig)}
         if set(arrays) != names | {"graph"} | {f"config_{name}" for name in settings}:
-            got = f"the arrays {sorted(arrays)}"
-            raise_read_error(
-                path, "this file holds no ego-graphs", got, "write it by EgoGraphs.save"
-            )
+            got, fix = f"the arrays {sorted(arrays)}", "write it with EgoGraphs.save"
+            raise_read_error(path, "this file holds no ego-graphs", got, fix)
         if arrays.pop("graph").tobytes() != _fingerprint(graph):
-            fix = "pass the graph that they were made of, or make them anew"
-            raise_read_error(path, "these ego-graphs are of another graph", f"{graph!r}", fix)
+            fix = "pass the graph that they were made from, or make them again"
+            raise_read_error(path, "these ego-graphs belong to another graph", f"{graph!r}", fix)
         config = PprConfig(**{name: arrays.pop(f"config_{name}").item() for name in settings})
         return cls(graph=graph, config=config, **arrays)
 
@@ -209,18 +197,18 @@ def ego_graphs(
     config: PprConfig | None = None,
     progress: Progress | None = None,
 ) -> EgoGraphs:
-    """The ego-graphs around nodes of one network: how nodes are embedded.
+    """Find the ego-graphs around nodes of one network.
 
-    centres: node numbers, or names where ``graph.ids`` has them; all nodes if None.
-    ``progress(done, total)`` is called now and then.
+    centres: node numbers, or names if ``graph.ids`` has them; all nodes if None.
+    ``progress(done, total)`` is called after every few hundred centres.
     """
     graph = as_graphs(graph)
     if len(graph) != 1:
         raise_graph_error(
-            "ego-graphs are made of one network", f"{len(graph)} graphs", "pass one of them"
+            "ego-graphs are made from one network", f"{len(graph)} graphs", "pass one of them"
         )
     config = PprConfig() if config is None else config
-    numbers = _centres(graph, centres)
+    numbers = _centre_numbers(graph, centres)
     module: Any = kernels.native_data() or ego_twin
     walk = module.Walker(graph.row_ptr.numpy(), graph.col.numpy(), config.threshold)
     limits = config.restart, config.most_pushes, config.most_nodes, config.lazy
@@ -235,8 +223,8 @@ def ego_graphs(
     }
     joined["stopped"] = joined["stopped"].astype(bool)
     joined["node_ptr"] = pointer(np.concatenate([np.diff(part.node_ptr) for part in parts]))
-    found = EgoGraphs(graph=graph, config=config, centres=numbers, **joined)
-    return _filled(found) if config.fill else found
+    egos = EgoGraphs(graph=graph, config=config, centres=numbers, **joined)
+    return _fill(egos) if config.fill else egos
 
 
 def choose_centres(labels: Any, per_class: int | None = 300, seed: int = 42) -> NDArray[np.int64]:
@@ -261,7 +249,7 @@ def choose_centres(labels: Any, per_class: int | None = 300, seed: int = 42) -> 
     return np.array(chosen, dtype=np.int64)
 
 
-def _centres(graph: Graphs, centres: Any) -> NDArray[np.int64]:
+def _centre_numbers(graph: Graphs, centres: Any) -> NDArray[np.int64]:
     if centres is None:
         return np.arange(graph.num_nodes)
     if isinstance(centres, str):
@@ -286,29 +274,25 @@ def _centres(graph: Graphs, centres: Any) -> NDArray[np.int64]:
     return np.ascontiguousarray(asked, dtype=np.int64)
 
 
-def _filled(egos: EgoGraphs) -> EgoGraphs:
-    """The same with unrelated nodes of score zero, lowest ids first, up to most_nodes."""
-    wanted = min(egos.config.most_nodes, egos.graph.num_nodes)
+def _fill(egos: EgoGraphs) -> EgoGraphs:
+    """Fill ego-graphs up to most_nodes with other nodes of score zero, lowest ids first."""
+    size = min(egos.config.most_nodes, egos.graph.num_nodes)
     nodes, scores = [], []
     for begin, end in zip(egos.node_ptr[:-1], egos.node_ptr[1:], strict=True):
         own = egos.nodes[begin:end]
-        spare = np.setdiff1d(np.arange(min(2 * wanted, egos.graph.num_nodes)), own)
-        more = spare[: wanted - len(own)].astype(np.int32)
-        nodes += [own, more]
-        scores += [egos.scores[begin:end], np.zeros(len(more), dtype=np.float32)]
-    node_ptr = pointer(np.full(len(egos), wanted))
-    kept = {name: getattr(egos, name) for name in _PER_CENTRE}
-    return EgoGraphs(
-        graph=egos.graph,
-        config=egos.config,
-        node_ptr=node_ptr,
+        others = np.setdiff1d(np.arange(min(2 * size, egos.graph.num_nodes)), own)
+        added = others[: size - len(own)].astype(np.int32)
+        nodes += [own, added]
+        scores += [egos.scores[begin:end], np.zeros(len(added), dtype=np.float32)]
+    return replace(
+        egos,
+        node_ptr=pointer(np.full(len(egos), size)),
         nodes=np.concatenate(nodes),
         scores=np.concatenate(scores),
-        **kept,
     )
 
 
-def _plain(index: Any) -> Any:
+def _as_numpy_index(index: Any) -> Any:
     if isinstance(index, slice):
         return index
     if isinstance(index, Tensor):
@@ -321,8 +305,6 @@ def _plain(index: Any) -> Any:
 
 
 def _fingerprint(graph: Graphs) -> bytes:
-    import hashlib
-
-    found = hashlib.sha256(graph.row_ptr.numpy().tobytes())
-    found.update(graph.col.numpy().tobytes())
-    return found.digest()
+    digest = hashlib.sha256(graph.row_ptr.numpy().tobytes())
+    digest.update(graph.col.numpy().tobytes())
+    return digest.digest()

@@ -1,4 +1,4 @@
-"""Several processes that train on shares of the same batch, started by torchrun."""
+"""Training in several processes, started by torchrun, each on its share of every batch."""
 
 from __future__ import annotations
 
@@ -12,51 +12,50 @@ from torch import distributed as dist
 
 
 @dataclass(frozen=True)
-class Team:
-    """This process among ``size``; alone unless torchrun started it."""
+class ProcessGroup:
+    """This process, number ``rank`` of ``size``; the only one unless torchrun started it."""
 
     rank: int = 0
     size: int = 1
-    started: bool = False
+    initialised_here: bool = False
 
-    def add_up(
+    @classmethod
+    def join(cls) -> ProcessGroup:
+        """Join the process group that torchrun's environment describes."""
+        if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+            return cls()
+        initialise = not dist.is_initialized()
+        if initialise:
+            dist.init_process_group("gloo")
+        return cls(dist.get_rank(), dist.get_world_size(), initialise)
+
+    def reduce(
         self, loss: float, counts: Tensor, maxima: slice, parameters: Iterable[Tensor]
     ) -> tuple[float, Tensor]:
-        """Sum loss, counts and gradients over the processes; of the maxima take the largest."""
+        """Sum loss, counts and gradients over the processes; take the maximum of ``maxima``."""
         if self.size == 1:
             return loss, counts
         grads = [p.grad for p in parameters if p.grad is not None]
         flat = torch.cat([g.flatten().double().cpu() for g in grads])
-        together = torch.cat([torch.tensor([loss], dtype=torch.float64), counts, flat])
-        most = counts[maxima].clone()
-        dist.all_reduce(together)
-        dist.all_reduce(most, dist.ReduceOp.MAX)
-        counts = together[1 : 1 + len(counts)].clone()
-        counts[maxima] = most
+        sums = torch.cat([torch.tensor([loss], dtype=torch.float64), counts, flat])
+        largest = counts[maxima].clone()
+        dist.all_reduce(sums)
+        dist.all_reduce(largest, dist.ReduceOp.MAX)
+        counts = sums[1 : 1 + len(counts)].clone()
+        counts[maxima] = largest
         start = 1 + len(counts)
         for grad in grads:
-            grad.copy_(together[start : start + grad.numel()].view_as(grad))
+            grad.copy_(sums[start : start + grad.numel()].view_as(grad))
             start += grad.numel()
-        return float(together[0]), counts
+        return float(sums[0]), counts
 
     def leave(self) -> None:
-        """Wait for the others, and end what was begun here."""
-        if self.started:
+        """Wait for the other processes, and destroy the group if it was initialised here."""
+        if self.initialised_here:
             dist.barrier()
             dist.destroy_process_group()
 
 
 def rank() -> int:
-    """The number of this process as torchrun gave it; 0 if alone."""
+    """The rank that torchrun gave this process; 0 without torchrun."""
     return int(os.environ.get("RANK", "0"))
-
-
-def join() -> Team:
-    """The team that torchrun's environment describes."""
-    size = int(os.environ.get("WORLD_SIZE", "1"))
-    if size == 1:
-        return Team()
-    started = not dist.is_initialized()
-    if started:
-        dist.init_process_group("gloo")
-    return Team(dist.get_rank(), size, started)

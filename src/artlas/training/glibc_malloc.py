@@ -1,4 +1,4 @@
-"""The memory of large tensors, kept by the process while it makes many of the same size."""
+"""Keep glibc from returning large blocks to the system during training."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4  # glibc's options of mallopt
-_KEEPING = {_MMAP_MAX: 0, _TRIM_THRESHOLD: -1}  # nothing is mapped by itself, nothing given back
-# the most that glibc comes to by itself, and its number of blocks
-_USUAL = {_MMAP_MAX: 65_536, _MMAP_THRESHOLD: 2**25, _TRIM_THRESHOLD: 2**26}
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4  # options of glibc's mallopt
+_REUSE = {_MMAP_MAX: 0, _TRIM_THRESHOLD: -1}  # map no block separately, return none
+# glibc's own upper limits of the thresholds, and its default number of mapped blocks
+_DEFAULTS = {_MMAP_MAX: 65_536, _MMAP_THRESHOLD: 2**25, _TRIM_THRESHOLD: 2**26}
 
 
 @contextmanager
-def kept() -> Iterator[None]:
-    """Blocks of any size are used again after they are freed, and given back at the end.
+def reuse_large_blocks() -> Iterator[None]:
+    """Reuse freed blocks of any size, and return them to the system at the end.
 
-    glibc otherwise maps every block of over 32 MiB anew, and a step on large batches spends more
-    time on fresh pages than on arithmetic. Where there is another allocator, or the environment
-    has settings for this one (MALLOC_...), nothing changes.
+    glibc otherwise maps every block of more than 32 MiB anew, and a step on large batches spends
+    more time on fresh pages than on arithmetic. Nothing changes with another allocator, or if the
+    environment configures this one (MALLOC_...).
     """
     if any(name.startswith("MALLOC_") for name in os.environ):
         yield
         return
-    _set(_KEEPING)
+    _set(_REUSE)
     try:
         yield
     finally:
-        _set(_USUAL)
+        _set(_DEFAULTS)
         trim()
 
 
 def trim() -> None:
-    """Give free memory back to the system."""
+    """Return free memory to the system."""
     _call("malloc_trim", 0)
 
 

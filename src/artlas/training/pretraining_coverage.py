@@ -1,4 +1,4 @@
-"""Where the graphs that a model was pretrained on lie: what a new graph is compared with."""
+"""How far the pretraining graphs of a model lie from its bases, to compare new graphs with them."""
 
 from __future__ import annotations
 
@@ -18,67 +18,64 @@ from artlas.method.model import ART
 from artlas.nodes.ego import EgoGraphs
 
 FILE = "reference.json"
-EACH = 80  # graphs of a domain whose coordinates are kept
+EACH = 80  # number of graphs of each domain whose coordinates are kept
 
 
 @dataclass(frozen=True, eq=False)
-class Reference:
-    """The pretraining graphs of a model.
+class PretrainingCoverage:
+    """Distances and coordinates of the graphs that a model was pretrained on.
 
-    distances [101]: percentiles 0 to 100 of the distance to the nearest base, all domains alike;
-    domains: coordinates [n, K] of some graphs of each.
+    distances [101]: percentiles 0 to 100 of the distance to the nearest base, with equal weight for
+    every domain; domains: coordinates [n, K] of some graphs of each.
     """
 
     distances: NDArray[np.float64]
     domains: dict[str, NDArray[np.float64]]
 
     def percentile(self, distance: float) -> float:
-        """The share of the pretraining graphs, in percent, that lie nearer to their base."""
+        """The percentage of pretraining graphs that are closer to their nearest base."""
         return float(np.interp(distance, self.distances, np.arange(101), left=0, right=100))
 
     def outside(self, distance: float) -> bool:
-        """Whether no pretraining graph, but for the farthest in a hundred, is as far away."""
+        """Whether at most one pretraining graph in a hundred is this far from its nearest base."""
         return distance > self.distances[99]
 
     def unusual(self, distance: float) -> bool:
-        """Whether hardly any pretraining graph is as near to a base."""
+        """Whether at most one pretraining graph in a hundred is this close to its nearest base."""
         return distance < self.distances[1]
 
-    def to_json(self) -> dict[str, Any]:
-        """As plain numbers."""
-        domains = {name: np.round(q, 5).tolist() for name, q in self.domains.items()}
-        return {"distances": np.round(self.distances, 6).tolist(), "domains": domains}
 
-
-def make(model: ART, sources: Mapping[str, Graphs | EgoGraphs]) -> Reference:
-    """Align all graphs of the sources; every domain counts alike, however large."""
-    grid, percentiles, domains = np.arange(101), [], {}
+def measure(model: ART, sources: Mapping[str, Graphs | EgoGraphs]) -> PretrainingCoverage:
+    """Align all graphs of the sources; every domain has equal weight, however large it is."""
+    percentiles, domains = [], {}
     for name, graphs in sources.items():
         q = model.align(graphs).coordinates.cpu().double().numpy()
         percentiles.append(np.percentile(q.min(1), np.linspace(0, 100, 1001)))
         chosen = np.random.default_rng(0).permutation(len(q))[:EACH]
         domains[name] = q[np.sort(chosen)]
-    return Reference(np.percentile(np.concatenate(percentiles), grid), domains)
+    distances = np.percentile(np.concatenate(percentiles), np.arange(101))
+    return PretrainingCoverage(distances, domains)
 
 
-def save(reference: Reference, folder: Path) -> None:
-    """Write it beside a model."""
-    stored.write_json(folder / FILE, reference.to_json())
+def save(reference: PretrainingCoverage, folder: Path) -> None:
+    """Write the pretraining coverage beside its model."""
+    domains = {name: np.round(q, 5).tolist() for name, q in reference.domains.items()}
+    content = {"distances": np.round(reference.distances, 6).tolist(), "domains": domains}
+    stored.write_json(folder / FILE, content)
 
 
-def load(which: Any) -> Reference | None:
-    """The reference of a model, by name or folder; None where it has none."""
+def load(which: Any) -> PretrainingCoverage | None:
+    """Load the pretraining coverage of a model, by name or folder; None if it has none."""
     path = checkpoint.folder_of(which) / FILE
     if not path.exists():
         return None
-    given = stored.read_json(path)
+    content = stored.read_json(path)
     try:
-        domains = {name: np.array(q, dtype=np.float64) for name, q in given["domains"].items()}
-        found = Reference(np.array(given["distances"], dtype=np.float64), domains)
+        domains = {name: np.array(q, dtype=np.float64) for name, q in content["domains"].items()}
+        distances = np.array(content["distances"], dtype=np.float64)
+        if distances.shape == (101,):
+            return PretrainingCoverage(distances, domains)
     except (KeyError, TypeError, ValueError, AttributeError):
-        found = None
-    if found is None or found.distances.shape != (101,):
-        raise_read_error(
-            path, "this is no reference of a model", quoted(str(given)[:80]), "delete it"
-        )
-    return found
+        pass
+    got = quoted(str(content)[:80])
+    raise_read_error(path, "this is no reference of a model", got, "delete it")

@@ -1,4 +1,4 @@
-"""Which graphs go into which batch: a pure function of seed, epoch and sizes."""
+"""Assign graphs to batches, as a pure function of seed, epoch and domain sizes."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-Member = tuple[str, int]  # a domain and the number of a graph in it
+Member = tuple[str, int]  # a domain, and the number of a graph in it
 
 
 @dataclass(frozen=True)
 class BalancedSampler:
-    """Batches with as many graphs of every domain, an epoch as long as all domains together.
+    """Batches with equally many graphs of every domain; an epoch has as many graphs as all domains.
 
-    Domains take turns in a new order each round and give one graph each; a domain without graphs
-    left is shuffled and begun anew. Small domains so repeat, large ones are cut short, and within
-    a pass through a domain no graph comes twice.
+    In every round the domains take turns in a new order and give one graph each. A domain without
+    graphs left is shuffled and starts again. So small domains repeat, large ones are cut short,
+    and no graph comes twice within one pass through its domain.
     """
 
     sizes: Mapping[str, int]
@@ -24,11 +24,11 @@ class BalancedSampler:
 
     @property
     def batches(self) -> int:
-        """Number of batches of an epoch; the last may be smaller."""
+        """The number of batches in an epoch; the last may be smaller."""
         return -(-sum(self.sizes.values()) // self.batch)
 
     def epoch(self, number: int) -> Iterator[list[Member]]:
-        """The batches of an epoch, counted from 1."""
+        """Yield the batches of an epoch, counted from 1."""
         rng, total = random.Random(self.seed + number), sum(self.sizes.values())
         names = list(self.sizes)
         pools: dict[str, list[int]] = {}

@@ -1,4 +1,4 @@
-"""Keep the states of a training run on disk: weights, Adam's moments and counters."""
+"""Training states on disk: weights, Adam's moments and counters, written atomically."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from torch import Tensor
 from artlas.files.stored import read_json, read_tensors, write_json, write_tensors
 
 STATE, STATE_JSON = "state.safetensors", "state.json"
-
-
-KEPT = 2
+KEPT = 2  # number of states that stay on disk
 
 
 def write_state(folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[str, Any]) -> Path:
@@ -28,41 +26,38 @@ def write_state(folder: Path, step: int, tensors: dict[str, Tensor], facts: dict
     shutil.rmtree(place, ignore_errors=True)
     os.replace(part, place)
     _sync(folder)
-    for old in states(folder)[:-KEPT]:
+    for old in [*states(folder)[:-KEPT], *folder.glob(".step-*.part")]:
         shutil.rmtree(old, ignore_errors=True)
-    for left in folder.glob(".step-*.part"):
-        shutil.rmtree(left, ignore_errors=True)
     return place
 
 
 def states(folder: Path) -> list[Path]:
-    """Training states in a folder, the oldest first."""
+    """List the training states in a folder, the oldest first."""
     return sorted(path for path in folder.glob("step-*") if (path / STATE_JSON).is_file())
 
 
 def read_state(place: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors and facts of a training state."""
+    """Read the tensors and facts of a training state."""
     return read_tensors(place / STATE), read_json(place / STATE_JSON)
 
 
 def optimiser_tensors(optimiser: torch.optim.Adam, named: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Adam's moments and step counts by the names of the parameters."""
-    out = {}
-    for name, parameter in named.items():
-        for key, value in optimiser.state.get(parameter, {}).items():
-            out[f"adam.{key}.{name}"] = value
-    return out
+    """Collect Adam's moments and step counts by the names of the parameters."""
+    return {
+        f"adam.{key}.{name}": value
+        for name, parameter in named.items()
+        for key, value in optimiser.state.get(parameter, {}).items()
+    }
 
 
 def restore_optimiser(
     optimiser: torch.optim.Adam, named: dict[str, Tensor], tensors: dict[str, Tensor]
 ) -> None:
-    """Put back what :func:`optimiser_tensors` took."""
+    """Restore what :func:`optimiser_tensors` collected."""
     for name, parameter in named.items():
-        keys = ("step", "exp_avg", "exp_avg_sq")
-        found = {key: tensors.get(f"adam.{key}.{name}") for key in keys}
-        if all(value is not None for value in found.values()):
-            optimiser.state[parameter] = {k: v.clone() for k, v in found.items() if v is not None}
+        keys = {key: f"adam.{key}.{name}" for key in ("step", "exp_avg", "exp_avg_sq")}
+        if tensors.keys() >= set(keys.values()):
+            optimiser.state[parameter] = {k: tensors[full].clone() for k, full in keys.items()}
 
 
 def _sync(folder: Path) -> None:

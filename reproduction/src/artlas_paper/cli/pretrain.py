@@ -22,7 +22,7 @@ from artlas.cli.pretrain import (
 )
 from artlas.graphs import Graphs
 from artlas.nodes import EgoGraphs
-from artlas.training.loop import Sources
+from artlas.training.sources import Sources
 from artlas_paper import datasets
 from artlas_paper.datasets.registry import find
 

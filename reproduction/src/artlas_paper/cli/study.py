@@ -12,7 +12,8 @@ from rich.progress import Progress, TaskID
 
 from artlas.errors import GraphError
 from artlas.method.config import ArtConfig
-from artlas.training.loop import PretrainConfig, TrainingError
+from artlas.training.config import PretrainConfig
+from artlas.training.loop import TrainingError
 from artlas_paper.cli.transfer import Root, Runs, Seeds, Targets, numbers
 from artlas_paper.datasets.registry import DatasetError, find
 from artlas_paper.studies import (

@@ -13,7 +13,8 @@ from rich.markup import escape
 from artlas.cli.progress import TrainingBar
 from artlas.errors import GraphError
 from artlas.method.config import ArtConfig
-from artlas.training.loop import PretrainConfig, TrainingError
+from artlas.training.config import PretrainConfig
+from artlas.training.loop import TrainingError
 from artlas_paper.methods.registry import METHODS, find
 from artlas_paper.transfer import method_tables, tables
 from artlas_paper.transfer.folds import Folds, Level, targets_of

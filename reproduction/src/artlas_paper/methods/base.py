@@ -22,8 +22,10 @@ from artlas.io.reading import as_graphs
 from artlas.method import checkpoint
 from artlas.nodes.ego import EgoGraphs
 from artlas.training import distributed
-from artlas.training.loop import PretrainConfig, Progress, source_hashes, train
+from artlas.training.config import PretrainConfig
+from artlas.training.loop import Progress, train
 from artlas.training.sampler import Member
+from artlas.training.sources import source_hashes
 from artlas_paper.methods.batch import Batch, Shared
 
 Domains = Mapping[str, Graphs | EgoGraphs]
@@ -177,7 +179,7 @@ class Baseline(nn.Module):
         self._check(domains)
         self.prepare(domains)
         self.train()
-        optimiser = training.make([p for p in self.parameters() if p.requires_grad])
+        optimiser = training.make_optimiser([p for p in self.parameters() if p.requires_grad])
         members = [(name, i) for name, own in domains.items() for i in range(len(own))]
         learning = _Learning(self, domains)
 

@@ -6,7 +6,7 @@ import importlib
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from artlas.training.loop import PretrainConfig
+from artlas.training.config import PretrainConfig
 from artlas_paper.methods.base import Baseline, Domains
 
 Level = Literal["graph", "node"]

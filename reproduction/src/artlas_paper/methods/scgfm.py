@@ -326,7 +326,7 @@ def _by_artlas(config: ScgfmConfig) -> Align:
     steps = solver.SolverConfig(exact=config.iterations)
 
     def align(graph: Graphs, base: NDArray[np.float64]) -> NDArray[np.float64]:
-        starts = [(solver.independent(base[None], UNIFORM), steps)]
+        starts = [(solver.product_start(base[None], UNIFORM), steps)]
         return solver.solve(graph, base[None], starts, UNIFORM).couplings[0][0]
 
     return align

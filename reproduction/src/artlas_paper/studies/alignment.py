@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from artlas import evaluation, figures
 from artlas.graphs.collection import Graphs
 from artlas.gw import solver
-from artlas.method import refinement, representations
-from artlas.method.energy import independent_energy
+from artlas.method import refinement
+from artlas.method.batching import GraphBatch
+from artlas.method.energy import independent_energy, responsibilities
 from artlas.method.model import ART
+from artlas.method.representations import node_features, paper_vector
 from artlas_paper import entropic_gw
 from artlas_paper.studies.short_training import score
 from artlas_paper.studies.study import Job, Report, Sample, Setting, Study, ordered, rows
@@ -64,13 +66,13 @@ def representation(
 ) -> NDArray[np.float64]:
     """z = [q | vec H] of given energies [G, K] and couplings [K, n, M] of every graph."""
     found = torch.from_numpy(np.asarray(energies, dtype=np.float64))
-    weights = representations.responsibilities(found, model.config.responsibility_temperature)
-    x = model.features(graphs).double().split(graphs.sizes.tolist())
+    weights = responsibilities(found, model.config.responsibility_temperature)
+    x = node_features(GraphBatch(graphs), model.config).double().split(graphs.sizes.tolist())
     moved = []
     for own, features, coupling in zip(weights, x, couplings, strict=True):
         mixed = torch.einsum("k,knm->nm", own, torch.as_tensor(coupling).double())
         moved.append(len(features) * mixed.T @ features)
-    return representations.compose("paper", found, torch.stack(moved)).numpy()
+    return paper_vector(found, torch.stack(moved)).numpy()
 
 
 def agreement(energies: NDArray[np.float64], reference: NDArray[np.float64]) -> tuple[float, float]:
@@ -97,7 +99,7 @@ def _in_batches(
     for first in range(0, len(graphs), BATCH):
         parts.append(solve(graphs[first : first + BATCH]))
         report()
-    return solver.joined(parts), time.perf_counter() - began
+    return solver.concatenate(parts), time.perf_counter() - began
 
 
 def _measure(setting: Setting, target: str, seed: int, report: Report) -> Mapping[str, Any]:
@@ -109,7 +111,6 @@ def _measure(setting: Setting, target: str, seed: int, report: Report) -> Mappin
         report(next(done), 4 * batches)
 
     model.align(graphs[:1])
-    graphs.derived.clear()
     began = time.perf_counter()
     direct = model.align(graphs).energies.double().numpy()
     seconds = {"ART": time.perf_counter() - began}
@@ -125,9 +126,10 @@ def _measure(setting: Setting, target: str, seed: int, report: Report) -> Mappin
             measure_epsilon=model.config.measure_epsilon,
         )
         found[start], seconds[start] = _in_batches(graphs, solve, show)
-    found["reference"] = solver.best([found[start] for start in refinement.reference_starts(model)])
+    starts = refinement.reference_starts(model)
+    found["reference"] = solver.lowest([found[start] for start in starts])
     seconds["reference"] = sum(seconds[start] for start in refinement.reference_starts(model))
-    amortized, rough = refinement.amortized(model), dict[str, tuple[Any, list[Any]]]()
+    amortized, rough = refinement.amortized_start(model), dict[str, tuple[Any, list[Any]]]()
     for scheme, work in (
         (ENTROPIC[0], partial(entropic_gw.solve, model, graphs, amortized, STEPS)),
         (ENTROPIC[1], partial(entropic_gw.reference, model, graphs)),
@@ -135,7 +137,7 @@ def _measure(setting: Setting, target: str, seed: int, report: Report) -> Mappin
         began = time.perf_counter()
         rough[scheme] = work()
         seconds[scheme] = time.perf_counter() - began
-    product = independent_energy(model.structure(graphs), model.atlas.relations().detach())
+    product = independent_energy(model.prepare(graphs), model.atlas.relations().detach())
     couplings = [model.couplings(graphs[g]) for g in range(len(graphs))]
     episodes = evaluation.draw_episodes(sample.labels)
     made = {"ART": _figures(model, sample, direct, couplings, episodes)}

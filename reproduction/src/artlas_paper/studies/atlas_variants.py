@@ -7,15 +7,14 @@ compared with z+ without roles, and by random roles of the same numbers, on the 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from artlas import evaluation
 from artlas.files import stored
@@ -24,8 +23,10 @@ from artlas.method import checkpoint
 from artlas.method.config import UNIFORM, ArtConfig
 from artlas.method.energy import coverage
 from artlas.method.model import ART
-from artlas.training.loop import TrainingError, gather
-from artlas.training.sampler import BalancedSampler
+from artlas.training.config import PretrainConfig
+from artlas.training.loop import Progress, train
+from artlas.training.sampler import Member
+from artlas.training.sources import Sources, gather
 from artlas_paper.datasets.registry import find
 from artlas_paper.studies.contrast import (
     Contrast,
@@ -68,44 +69,58 @@ FORMS = {
 }
 
 
+class _FormObjective:
+    """Coverage, and the contrastive and distillation losses of a form."""
+
+    watched, maxima = "loss", slice(0, 0)
+
+    def __init__(self, form: Form, model: ART, sources: Sources, seed: int) -> None:
+        self.form, self.model, self.sources = form, model, sources
+        self.generator = torch.Generator().manual_seed(seed)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            bases = form.config.bases if form.config.pooling == "each" else 1
+            self.contrast = Contrast(4 * form.config.roles * bases)
+        self.module = nn.ModuleList([model, self.contrast])
+
+    def settings(self) -> Mapping[str, Any]:
+        return dataclasses.asdict(self.form)
+
+    def loss(self, members: list[Member], whole: int) -> tuple[Tensor, Tensor]:
+        form, model, graphs = self.form, self.model, gather(self.sources, members)
+        loss = coverage(model.energies(graphs), form.config.coverage_temperature).mean()
+        small = torch.nonzero(graphs.sizes <= PADDED)[:, 0].tolist()
+        if len(small) > 1 and form.contrast:
+            views = (drop_edges(graphs[small], DROPPED, self.generator) for _ in range(2))
+            parts = [pooled(dense_couplings(model, view), model) for view in views]
+            loss = loss + form.contrast * self.contrast(*parts)
+        if len(small) > 1 and form.distil:
+            loss = loss + form.distil * distillation(dense_couplings(model, graphs[small]))
+        return loss, torch.tensor([1.0, float(loss.detach())], dtype=torch.float64)
+
+    def after_step(self) -> None:
+        pass
+
+    def record(self, counts: list[float]) -> dict[str, float]:
+        batches, loss = counts
+        return {"loss": loss / batches}
+
+
 def train_form(
     form: Form,
     sources: dict[str, Graphs],
     seed: int = 42,
     report: Callable[[int, float], None] | None = None,
 ) -> ART:
-    """Train a form on domain-balanced batches with Adam 1e-3 and gradients clipped at 5."""
+    """Train a form with the default settings, but for its own number of steps."""
     model = ART(dataclasses.replace(form.config, seed=seed))
-    sampler = BalancedSampler({name: len(graphs) for name, graphs in sources.items()}, 64, seed)
-    generator = torch.Generator().manual_seed(seed)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        width = 4 * form.config.roles * (form.config.bases if form.config.pooling == "each" else 1)
-        contrast = Contrast(width)
-    weights = [*model.parameters(), *contrast.parameters()]
-    optimiser = torch.optim.Adam(weights, lr=1e-3)
-    batches = itertools.chain.from_iterable(map(sampler.epoch, itertools.count(1)))
-    for step, members in enumerate(itertools.islice(batches, form.steps)):
-        graphs = gather(sources, members)
-        energies = model.pairs(model.structure(graphs))[0]
-        loss = coverage(energies, form.config.coverage_temperature).mean()
-        small = torch.nonzero(graphs.sizes <= PADDED)[:, 0].tolist()
-        if len(small) > 1 and form.contrast:
-            views = (drop_edges(graphs[small], DROPPED, generator) for _ in range(2))
-            parts = [pooled(dense_couplings(model, view), model) for view in views]
-            loss = loss + form.contrast * contrast(*parts)
-        if len(small) > 1 and form.distil:
-            loss = loss + form.distil * distillation(dense_couplings(model, graphs[small]))
-        optimiser.zero_grad()
-        loss.backward()
-        norm = torch.nn.utils.clip_grad_norm_(weights, 5.0)
-        if not norm.isfinite():
-            raise TrainingError(
-                f"The gradient is not finite at step {step + 1}, in the batch of {members[:3]}."
-            )
-        optimiser.step()
+    objective = _FormObjective(form, model, sources, seed)
+
+    def show(at: Progress) -> None:
         if report is not None:
-            report(step + 1, float(loss.detach()))
+            report(at.step, at.loss)
+
+    train(objective, sources, PretrainConfig(seed=seed), report=show, steps=form.steps)
     return model.eval()
 
 

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from artlas import kernels
 from artlas.graphs.collection import Graphs
-from artlas.graphs.measure import structure_of
+from artlas.graphs.measure import prepare_structure
+from artlas.method.energy import responsibilities
 from artlas.method.model import ART
-from artlas.method.representations import responsibilities
 from artlas.method.z_plus import signed_log
 
 TINY = 1e-12
@@ -37,7 +37,7 @@ class Dense:
         """A T, [G, K, N, M]."""
         graphs, (bases, roles) = self.graphs, (couplings.shape[1], couplings.shape[3])
         rows = couplings.transpose(1, 2)[_places(graphs)].flatten(1)
-        summed = kernels.neighbour_sum(rows.contiguous(), structure_of(graphs, 1.0))
+        summed = kernels.neighbour_sum(rows.contiguous(), prepare_structure(graphs, 1.0))
         return pad(graphs, summed.view(-1, bases, roles)).transpose(1, 2)
 
     def energies(self) -> Tensor:
@@ -48,7 +48,8 @@ class Dense:
 
     def _carried_measure(self) -> Tensor:
         mu = self.measure[_places(self.graphs)]
-        return kernels.neighbour_sum(mu[:, None].contiguous(), structure_of(self.graphs, 1.0))[:, 0]
+        structure = prepare_structure(self.graphs, 1.0)
+        return kernels.neighbour_sum(mu[:, None].contiguous(), structure)[:, 0]
 
 
 def _places(graphs: Graphs) -> tuple[Tensor, Tensor]:
@@ -65,7 +66,7 @@ def pad(graphs: Graphs, values: Tensor) -> Tensor:
 
 def dense_couplings(model: ART, graphs: Graphs, steps: int = 10) -> Dense:
     """Couplings with gradients: scaling iterations on kernels cut off at exp(-30)."""
-    structure = structure_of(graphs, model.config.measure_epsilon)
+    structure = prepare_structure(graphs, model.config.measure_epsilon)
     nodes = pad(graphs, model.encoder(structure) @ model.node_projection.weight.T)
     relations = model.atlas.relations()
     roles = model.role_projection(model.role_encoder(relations))
@@ -107,7 +108,7 @@ def distillation(dense: Dense) -> Tensor:
 def pooled(dense: Dense, model: ART) -> Tensor:
     """Degrees near and farther off, pooled by roles as z+ pools features; [G, d]."""
     graphs, config = dense.graphs, model.config
-    structure, degree = structure_of(graphs, 1.0), graphs.degree.float()[:, None]
+    structure, degree = prepare_structure(graphs, 1.0), graphs.degree.float()[:, None]
     second = kernels.neighbour_sum(degree, structure)
     third = kernels.neighbour_sum(second, structure)
     values = pad(graphs, torch.cat([degree, second.log1p(), third.log1p(), degree**2], 1))

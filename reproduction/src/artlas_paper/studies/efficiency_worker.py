@@ -27,7 +27,7 @@ import artlas
 from artlas.graphs.collection import Graphs
 from artlas.method.model import ART
 from artlas.training import glibc_malloc
-from artlas.training.loop import PretrainConfig
+from artlas.training.config import PretrainConfig
 from artlas_paper import datasets
 from artlas_paper.datasets.registry import find
 from artlas_paper.methods import registry
@@ -137,14 +137,14 @@ def baseline_iteration(
 def art_iteration(model: ART, graphs: Graphs, task: str) -> Call:
     """Embed, or take a training step on, graphs of which nothing was kept from before."""
     if task == "inference":
-        return lambda: model.embed(dataclasses.replace(graphs), "paper")
+        return lambda: model.embed(graphs, "paper")
     training, model = PretrainConfig(), model.train()
     optimiser = torch.optim.Adam(model.parameters(), lr=training.rate)
     bare = graphs.with_features(None).with_labels(None)
 
     def step() -> float:
         optimiser.zero_grad()
-        energies, _ = model.pairs(model.structure(dataclasses.replace(bare)))
+        energies = model.energies(bare)
         loss = artlas.coverage(energies, model.config.coverage_temperature).mean()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), training.clip or math.inf)
@@ -173,7 +173,7 @@ def work(configuration: Configuration, tell: Callable[[dict[str, Any]], None]) -
         }
     )
     training = configuration.task == "training"
-    with glibc_malloc.kept() if training else nullcontext():  # as the trainer does
+    with glibc_malloc.reuse_large_blocks() if training else nullcontext():  # as the trainer does
         _measure(configuration, parts, before, tell)
 
 

@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 
 from artlas.evaluation import controls
 from artlas.graphs.collection import Graphs
-from artlas.method import checkpoint, representations
+from artlas.method import checkpoint
+from artlas.method.energy import coordinates
 from artlas.method.model import ART
 from artlas_paper.studies import role_permutation
 from artlas_paper.studies.atlas import VARIANTS, variant_of
@@ -72,7 +73,7 @@ class View:
     @property
     def coordinates(self) -> Values:
         """q, [n, K]."""
-        found: Values = representations.coordinates(torch.from_numpy(self.energies)).numpy()
+        found: Values = coordinates(torch.from_numpy(self.energies)).numpy()
         return found
 
 

@@ -30,8 +30,10 @@ from torch import Tensor
 from artlas import evaluation
 from artlas.graphs.collection import Graphs
 from artlas.graphs.measure import degree_measure
-from artlas.method import representations
+from artlas.method.batching import GraphBatch, split_by_budget
+from artlas.method.energy import coordinates
 from artlas.method.model import ART
+from artlas.method.representations import node_features
 from artlas.nodes.ego import EgoGraphs
 from artlas_paper.studies.study import Report
 from artlas_paper.transfer.embeddings import Target
@@ -61,7 +63,7 @@ def transported(
 ) -> Tensor:
     """H with the rows of R taken in another order, [G, M d]; vec H itself without one."""
     rows = (shares if order is None else shares[order]) * measure[:, None]
-    sizes, x = graphs.sizes.tolist(), model.features(graphs).double()
+    sizes, x = graphs.sizes.tolist(), node_features(GraphBatch(graphs), model.config).double()
     parts = zip(rows.split(sizes), x.split(sizes), strict=True)
     return torch.stack([len(t) * (t.T @ own) for t, own in parts]).flatten(1)
 
@@ -101,8 +103,8 @@ def shares(model: ART, graphs: Graphs, draws: int, report: Report) -> dict[str, 
 def _parts(model: ART, data: Graphs | EgoGraphs) -> Iterator[Graphs]:
     """Runs of graphs that fit into memory with their features."""
     if isinstance(data, EgoGraphs):
-        return (part[:] for part in model.cut(data))
-    return model.cut(data)
+        return (part[:] for part in split_by_budget(model.config, data))
+    return split_by_budget(model.config, data)
 
 
 def accuracies(folds: Folds, model: ART, target: str, draws: int, report: Report) -> dict[str, Any]:
@@ -116,7 +118,7 @@ def accuracies(folds: Folds, model: ART, target: str, draws: int, report: Report
     generators = [np.random.default_rng((43, draw)) for draw in range(draws)]
     made: list[list[Tensor]] = [[] for _ in range(draws + 1)]
     for part in _parts(model, data):
-        q = representations.coordinates(model.align(part).energies).double()
+        q = coordinates(model.align(part).energies).double()
         roles, measure = role_shares(model, part)
         for i, column in enumerate(made):
             order = orders(part, generators[i - 1]) if i else None

@@ -18,8 +18,9 @@ from artlas.graphs.collection import Graphs
 from artlas.method.config import ArtConfig
 from artlas.method.model import ART
 from artlas.nodes.ego import PprConfig, ego_graphs
+from artlas.training.config import PretrainConfig
 from artlas.training.coverage import pretrain
-from artlas.training.loop import PretrainConfig, Progress
+from artlas.training.loop import Progress
 from artlas_paper.methods.registry import METHODS, find
 from artlas_paper.process_memory import random_edges
 from artlas_paper.studies.study import Job, Report, Setting, Study, ordered, rows

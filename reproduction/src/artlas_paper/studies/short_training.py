@@ -13,7 +13,8 @@ from artlas import evaluation
 from artlas.evaluation.accuracy import Scaling
 from artlas.method.config import ArtConfig
 from artlas.method.model import ART
-from artlas.training.loop import PretrainConfig, Progress
+from artlas.training.config import PretrainConfig
+from artlas.training.loop import Progress
 from artlas_paper.datasets.registry import find
 from artlas_paper.studies.study import Report, Setting
 from artlas_paper.transfer.embeddings import Target, Variant

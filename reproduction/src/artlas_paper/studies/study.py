@@ -48,7 +48,8 @@ from artlas.graphs.collection import Graphs
 from artlas.method import checkpoint
 from artlas.method.config import ArtConfig
 from artlas.method.model import ART
-from artlas.training.loop import PretrainConfig, Progress
+from artlas.training.config import PretrainConfig
+from artlas.training.loop import Progress
 from artlas_paper import datasets
 from artlas_paper.datasets.registry import find
 from artlas_paper.transfer.folds import CENTRES, Folds, Level

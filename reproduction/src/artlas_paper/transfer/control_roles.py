@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from artlas.graphs.collection import Graphs
-from artlas.method.z_plus import Pool
+
+Pool = Callable[[Graphs, Tensor], Tensor]  # M R' V of every graph, [G, M, d], for V [N, d]
 
 
 def pool_by(roles: Tensor) -> Pool:

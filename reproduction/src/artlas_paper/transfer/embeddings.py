@@ -21,6 +21,7 @@ from artlas.files.atomic import atomic
 from artlas.files.untrusted import read_npz
 from artlas.graphs.collection import Graphs
 from artlas.method import checkpoint, z_plus
+from artlas.method.batching import GraphBatch
 from artlas.method.config import ArtConfig
 from artlas.method.model import ART
 from artlas.nodes.ego import EgoGraphs, PprConfig
@@ -80,13 +81,15 @@ def sum_log(graphs: Graphs) -> Matrix:
 
 def plus_by(data: Data, roles: Callable[[Graphs], Tensor] | None = None) -> Matrix:
     """z+ without a model: by roles [N, M] that are given for the nodes of graphs, or without."""
-    if isinstance(data, EgoGraphs):
-        made = [
-            z_plus.embed_egos(part, None if roles is None else pool_by(roles(part[:])))
-            for part in data.parts()
-        ]
-        return torch.cat(made).numpy()
-    return z_plus.embed_graphs(data, None if roles is None else pool_by(roles(data))).numpy()
+    made = []
+    for part in data.split() if isinstance(data, EgoGraphs) else [data]:
+        batch = GraphBatch.of(part)
+        if roles is None:
+            made.append(z_plus.without_roles(batch))
+        else:
+            pooled = pool_by(roles(batch.graphs))(batch.graphs, z_plus.node_values(batch))
+            made.append(z_plus.vector(batch, pooled))
+    return torch.cat(made).numpy()
 
 
 def random_roles(graphs: Graphs) -> Tensor:

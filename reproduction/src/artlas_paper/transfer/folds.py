@@ -14,8 +14,10 @@ from artlas.method import checkpoint
 from artlas.method.config import ArtConfig
 from artlas.method.model import ART
 from artlas.nodes.ego import EgoGraphs, PprConfig
+from artlas.training.config import PretrainConfig, can_resume
 from artlas.training.coverage import pretrain
-from artlas.training.loop import PretrainConfig, Progress, fingerprint, same_settings, source_hashes
+from artlas.training.loop import Progress
+from artlas.training.sources import fingerprint, source_hashes
 from artlas_paper import datasets
 from artlas_paper.datasets.registry import REGISTRY, DatasetError, find
 from artlas_paper.methods.registry import Level as Level
@@ -108,7 +110,7 @@ class Folds:
             if (
                 model.config != config
                 or kept["sources"] != source_hashes(sources)
-                or not same_settings("training", kept["training"], wanted)
+                or not can_resume(kept["training"], wanted)
             ):
                 raise ValueError(
                     f"{folder} holds a model that was made with other settings or graphs. To fix "

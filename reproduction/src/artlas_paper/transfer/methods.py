@@ -20,7 +20,9 @@ from artlas.files import stored
 from artlas.graphs.collection import Graphs
 from artlas.method import checkpoint
 from artlas.nodes.ego import EgoGraphs
-from artlas.training.loop import PretrainConfig, Progress, same_settings, source_hashes
+from artlas.training.config import PretrainConfig, can_resume
+from artlas.training.loop import Progress
+from artlas.training.sources import source_hashes
 from artlas_paper import datasets
 from artlas_paper.datasets import registry
 from artlas_paper.datasets.features import project
@@ -104,8 +106,8 @@ class MethodFolds:
         training = self.training(entry, seed)
         if (folder / checkpoint.MODEL).exists():
             kept = stored.read_json(folder / checkpoint.CONFIG)
-            if kept["sources"] != source_hashes(sources) or not same_settings(
-                "training", kept["training"], dataclasses.asdict(training)
+            if kept["sources"] != source_hashes(sources) or not can_resume(
+                kept["training"], dataclasses.asdict(training)
             ):
                 raise ValueError(
                     f"{folder} holds a model that was made with other settings or graphs. To fix "

@@ -1,4 +1,4 @@
-"""A small training run for tests, also as the work of a process that is to be killed."""
+"""A small training run for tests, which a process that is killed can resume."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def domains(seed=0):
     return {"sparse": some(30, 8, 20, 0.15), "dense": some(12, 5, 12, 0.7)}
 
 
-def work(out):
+def train_and_resume(out):
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # PyTorch's sums depend on the number
     try:
