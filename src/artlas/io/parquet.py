@@ -5,22 +5,20 @@ Lists are taken as Arrow holds them, offsets and one flat array, so a row costs 
 
 from __future__ import annotations
 
-import io
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from artlas.errors import ReadError, raise_read_error
+from artlas.errors import raise_read_error
 from artlas.files.atomic import atomic
-from artlas.files.untrusted import SLACK, check_file, read_bytes
 from artlas.graphs.collection import Graphs
 from artlas.graphs.ragged import pointer, ranges
 from artlas.io.assembly import Reading, check_announced
 from artlas.io.graph_builder import assemble_flat
 from artlas.io.parquet_columns import Lists, Table
-from artlas.io.parquet_pages import check
+from artlas.io.parquet_process import read_table
 
 _ENDS = (("source", "target"), ("src", "dst"))
 _COLUMNS = {"edge_index", *_ENDS[0], *_ENDS[1], "num_nodes", "x", "node_feat", "y", "ids"}
@@ -201,39 +199,11 @@ def _ids(table: Table, sizes: Any) -> Any:
     return ids.flat if np.array_equal(ids.lengths, sizes) else None
 
 
-def _load(path: Path) -> tuple[Table, int]:
-    arrow, parquet = _pyarrow()
-    check_file(path)
-    packed = path.suffix.lower() in (".gz", ".xz", ".bz2")
-    data = read_bytes(path) if packed else b""
-    with io.BytesIO(data) if packed else open(path, "rb") as file:
-        size = file.seek(0, io.SEEK_END)
-        check(path, file, size)
-    limit = max(size, SLACK)
-    try:
-        with parquet.ParquetFile(
-            arrow.BufferReader(data) if packed else str(path),
-            thrift_string_size_limit=limit,
-            thrift_container_size_limit=limit,
-        ) as opened:
-            names = [name for name in opened.schema_arrow.names if name in _COLUMNS]
-            if len(set(names)) < len(names):
-                raise_read_error(
-                    path, "two columns have the same name", ", ".join(names), "rename one"
-                )
-            table = opened.read(columns=names)
-            table.validate(full=True)
-            return Table(path, table, arrow), size
-    except ReadError:
-        raise
-    except (arrow.ArrowException, OSError, ValueError, TypeError, KeyError, MemoryError) as error:
-        text = str(error).partition("\n")[0][:200]
-        raise_read_error(path, "this is not a Parquet file that can be read", text, "write it anew")
-
-
 def read(path: Path) -> Reading:
     """The graphs of a Parquet file, one for every row."""
-    table, size = _load(path)
+    arrow, _ = _pyarrow()
+    columns, size = read_table(path, _COLUMNS)
+    table = Table(path, columns, arrow)
     counts, ends, both = _edges(table)
     listed, x = _features(table)
     sizes, said = _sizes(table, size, listed, counts, ends)
