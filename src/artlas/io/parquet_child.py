@@ -73,12 +73,10 @@ def check_metadata(metadata: Any, size: int) -> None:
 
 def leaf_count(array: Any, types: Any) -> int:
     """Return the number of values in the innermost lists of an array."""
-    while any(is_a(array.type) for is_a in (types.is_list, types.is_large_list)):
+    nested = (types.is_list, types.is_large_list, types.is_fixed_size_list)
+    while any(is_nested(array.type) for is_nested in nested):
         array = array.flatten()
-    width = 1
-    while types.is_fixed_size_list(array.type):
-        width, array = width * array.type.list_size, array.flatten()
-    return max(len(array), width)
+    return len(array)
 
 
 def batches(file: Any, names: list[str], size: int, types: Any) -> Iterator[Any]:
