@@ -15,8 +15,7 @@ from artlas.errors import raise_read_error
 from artlas.files.atomic import atomic
 from artlas.graphs.collection import Graphs
 from artlas.graphs.ragged import pointer, ranges
-from artlas.io.assembly import Reading, check_announced
-from artlas.io.graph_builder import assemble_flat
+from artlas.io.assembly import Reading, assemble, check_announced
 from artlas.io.parquet_columns import Lists, Table
 from artlas.io.parquet_process import read_table
 
@@ -209,9 +208,7 @@ def read(path: Path) -> Reading:
     sizes, said = _sizes(table, size, listed, counts, ends)
     y, ids = _labels(table, sizes), _ids(table, sizes)
     edges = ends.astype(np.int64) + np.repeat(pointer(sizes)[:-1], counts)
-    return assemble_flat(
-        sizes.tolist(), edges, undirected=not both, x=x, y=y, ids=ids, guesses=said
-    )
+    return assemble(sizes.tolist(), edges, undirected=not both, x=x, y=y, ids=ids, guesses=said)
 
 
 def write(graphs: Graphs, path: Path | str) -> None:

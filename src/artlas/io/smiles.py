@@ -13,8 +13,7 @@ from pathlib import Path
 from artlas.errors import raise_read_error
 from artlas.files.untrusted import read_text
 from artlas.graphs.molecules import LONGEST, Molecules
-from artlas.io.assembly import Reading
-from artlas.io.graph_builder import assemble_flat
+from artlas.io.assembly import Reading, assemble
 
 # Every field is an index into a list whose last entry stands for all other values.
 
@@ -43,7 +42,7 @@ def read(path: Path) -> Reading:
         said.append("columns other than smiles: left out")
     bonds, x = made.joined(path)
     said.append("the nine atom fields of the Open Graph Benchmark are x")
-    return assemble_flat(made.sizes, bonds, undirected=True, x=x, guesses=said)
+    return assemble(made.sizes, bonds, undirected=True, x=x, guesses=said)
 
 
 def _check_length(path: Path, row: str, line: int) -> None:
