@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import resource
 import subprocess
 import sys
 import time
@@ -177,7 +179,7 @@ def test_a_hundred_thousand_rows_are_fast(tmp_path):
         ({"edge_index": [[[[0]], [[1]]]]}, "edge_index is nested too deeply; got 3 levels"),
         ({"edge_index": [[0, 1], [0, 1, 2]]}, "row 1: edge_index is flat and of odd length; got 3"),
         ({"edge_index": [1, 2]}, "edge_index is not a list in every row; got int64"),
-        ({"edge_index": ["a"]}, "edge_index is not a list in every row; got string"),
+        ({"edge_index": ["a"]}, "edge_index does not hold numbers; got string"),
         ({"edge_index": [[["a"], ["b"]]]}, "edge_index does not hold numbers; got string"),
         ({"edge_index": [[[0.0], [1.0]]]}, "node ids are not integers; got float64"),
         ({"source": [[0], [1]], "target": [[1], []]}, "row 1: source and target differ in length"),
@@ -232,6 +234,21 @@ def test_files_without_rows_and_other_files(tmp_path):
         parquet.read(tmp_path)
 
 
+@contextlib.contextmanager
+def at_once(seconds=2):
+    """Check the time of the processor, since other processes may share it."""
+
+    def used():
+        usage = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        return sum(u.ru_utime + u.ru_stime for u in usage)
+
+    before = used()
+    try:
+        yield
+    finally:
+        assert used() - before < seconds
+
+
 def test_runs_that_unpack_to_far_too_much_are_refused_at_once(tmp_path):
     """Forty million zeros take a few thousand bytes, packed or not."""
     zeros = pa.array(np.zeros(40_000_000, dtype=np.int8))
@@ -240,10 +257,8 @@ def test_runs_that_unpack_to_far_too_much_are_refused_at_once(tmp_path):
         path = tmp_path / f"{compression}.parquet"
         pq.write_table(pa.table({"edge_index": lists}), path, compression=compression)
         assert path.stat().st_size < 200_000
-        start = time.perf_counter()
-        with pytest.raises(ReadError, match=r"more values than it can hold|far too much"):
+        with pytest.raises(ReadError, match="the file holds far too many values"), at_once():
             parquet.read(path)
-        assert time.perf_counter() - start < 3
 
 
 def test_a_long_string_stored_once_and_repeated_is_refused(tmp_path):
@@ -251,10 +266,8 @@ def test_a_long_string_stored_once_and_repeated_is_refused(tmp_path):
     lists = pa.ListArray.from_arrays(np.arange(100_001, dtype=np.int32), strings)
     path = table(tmp_path, edge_index=[[0, 0]] * 100_000, ids=lists)
     assert path.stat().st_size < 500_000
-    start = time.perf_counter()
-    with pytest.raises(ReadError, match="this unpacks to far too much"):
+    with pytest.raises(ReadError, match="this unpacks to far too much"), at_once():
         parquet.read(path)
-    assert time.perf_counter() - start < 3
 
 
 def varint(number):
@@ -277,7 +290,7 @@ def test_pages_that_hold_more_than_the_footer_says_are_refused(tmp_path):
     with pytest.raises(ReadError, match="levels do not match num_values in page header"):
         parquet.read(path)
     path.write_bytes(good.replace(varint(count), varint(2**27 - 1)))
-    with pytest.raises(ReadError, match="the file announces more values than it can hold"):
+    with pytest.raises(ReadError, match=r"far too many values|levels do not match"):
         parquet.read(path)
 
 
@@ -285,7 +298,7 @@ def test_mutated_files_are_read_or_refused(tmp_path):
     graphs = Graphs.from_networkx([nx.path_graph(1 + n % 4) for n in range(20)])
     parquet.write(graphs.with_features(np.ones((50, 2))).with_labels(range(20)), tmp_path / "a.pq")
     good, rng, refused = (tmp_path / "a.pq").read_bytes(), np.random.default_rng(0), 0
-    for _ in range(80):
+    for _ in range(50):
         bad = bytearray(good)
         for place in rng.integers(len(bad), size=rng.integers(1, 4)):
             bad[place] = rng.integers(256)
@@ -296,7 +309,7 @@ def test_mutated_files_are_read_or_refused(tmp_path):
             parquet.read(tmp_path / "b.pq")
         except ReadError:
             refused += 1
-    assert 5 < refused < 75
+    assert 5 < refused < 45
 
 
 def test_the_limit_of_memory_can_be_set(tmp_path, monkeypatch):

@@ -24,7 +24,9 @@ _INDICES = {"csr": ("indices", "indptr"), "csc": ("indices", "indptr"), "coo": (
 def read(path: Path) -> Reading:
     """Read one graph from an archive of SciPy, or of NumPy with edge_index or a square array."""
     arrays, changes = read_npz(path), Counter[str]()
-    more = {name: arrays.pop(name) for name in ("x", "y", "num_nodes") if name in arrays}
+    more: dict[str, Any] = {
+        name: arrays.pop(name) for name in ("x", "y", "num_nodes") if name in arrays
+    }
     if "format" in arrays:
         used, guess = {"format", "shape", "data", "indices", "indptr", "row", "col"}, "SciPy"
         matrix = _sparse_matrix(path, arrays)

@@ -1,8 +1,8 @@
 """Read a Parquet file in a child process whose memory and time are limited.
 
 A run of a billion equal values takes a few bytes in a Parquet file, and PyArrow aborts the process
-on some damaged files. Both end the child here, and become a :class:`ReadError` in the parent.
-Windows has no such limit of memory: there the child is only stopped after a time.
+on some damaged files. Both end the child, and become a :class:`ReadError` here. Windows cannot
+limit memory so: there the child is only stopped after a time.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ def read_table(path: Path, columns: Collection[str]) -> tuple[Any, int]:
         if path.suffix.lower() in (".gz", ".xz", ".bz2"):
             source = Path(folder) / "unpacked"
             size = source.write_bytes(read_bytes(path))
-        memory = _limit(MEMORY_VARIABLE, 2**30, MEMORY_ALWAYS + MEMORY_PER_BYTE * size, MOST_MEMORY)
-        seconds = _limit(SECONDS_VARIABLE, 1, SECONDS_ALWAYS + size // BYTES_PER_SECOND)
+        memory = min(MEMORY_ALWAYS + MEMORY_PER_BYTE * size, MOST_MEMORY)
+        memory = _limit(MEMORY_VARIABLE, memory, 2**30)
+        seconds = _limit(SECONDS_VARIABLE, SECONDS_ALWAYS + size // BYTES_PER_SECOND)
         request = {
             "path": str(source.absolute()),
             "size": size,
@@ -51,57 +52,52 @@ def read_table(path: Path, columns: Collection[str]) -> tuple[Any, int]:
             "seconds": seconds,
             "sys_path": [folder for folder in sys.path if folder],
         }
-        command = [sys.executable, "-I", parquet_child.__file__, json.dumps(request)]
-        decoded = Path(folder) / "decoded"
+        decoded, code, message = Path(folder) / "decoded", None, b""
         try:
             with open(decoded, "wb") as out:
                 done = subprocess.run(
-                    command,
+                    [sys.executable, "-I", parquet_child.__file__, json.dumps(request)],
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=subprocess.PIPE,
                     env={**os.environ, **_ENVIRONMENT},
                     timeout=seconds,
                 )
+            code, message = done.returncode, done.stderr
         except subprocess.TimeoutExpired:
-            _raise_time_error(path, seconds)
-        if done.returncode:
-            _raise_failure(path, done, memory, seconds)
+            code = None
+        if code != 0:
+            _raise_failure(path, code, message, memory, seconds)
         with arrow.memory_map(str(decoded)) as stream:
             return ipc.open_stream(stream).read_all(), size
 
 
-def _limit(variable: str, unit: int, default: int, most: int | None = None) -> int:
-    """Return the limit that an environment variable sets, or the default up to ``most``."""
-    text = os.environ.get(variable, "")
-    if not text:
-        return default if most is None else min(default, most)
+def _limit(variable: str, default: int, unit: int = 1) -> int:
+    """Return the limit that an environment variable sets, in units, or the default."""
+    text = os.environ.get(variable)
     try:
-        return int(float(text) * unit)
+        return int(float(text) * unit) if text else default
     except (ValueError, OverflowError):
-        raise ValueError(
-            f"{variable} is not a number; got {quoted(text)}. To fix this, set e.g. 8."
-        ) from None
+        wrong = f"{variable} is not a number; got {quoted(text)}. To fix this, set e.g. 8."
+        raise ValueError(wrong) from None
 
 
-def _raise_time_error(path: Path, seconds: int) -> NoReturn:
-    fix = f"set {SECONDS_VARIABLE} higher if you trust the file, or write it in parts"
-    raise_read_error(path, "decoding takes too long", f"more than {seconds} seconds", fix)
-
-
-def _raise_failure(path: Path, done: Any, memory: int, seconds: int) -> NoReturn:
-    if -done.returncode == getattr(signal, "SIGXCPU", None):
-        _raise_time_error(path, seconds)
-    if done.returncode == 1:
+def _raise_failure(
+    path: Path, code: int | None, message: bytes, memory: int, seconds: int
+) -> NoReturn:
+    trust = "higher if you trust the file, or write it in parts"
+    limit, fix = f"a limit of {memory / 2**30:.1f} GB", f"set {MEMORY_VARIABLE} {trust}"
+    if code == 1:
         try:
-            wrong, got, fix = json.loads(done.stderr.splitlines()[-1])
+            wrong, got, fix = json.loads(message.splitlines()[-1])
         except (ValueError, IndexError):
-            message = done.stderr.decode(errors="replace")[-2000:]
-            raise RuntimeError(f"The process that reads Parquet failed:\n{message}") from None
-        raise_read_error(path, wrong, got, fix)
-    limit = f"a limit of {memory / 2**30:.1f} GB"
-    fix = f"set {MEMORY_VARIABLE} higher if you trust the file, or write it in parts"
-    if done.returncode == 2:
-        raise_read_error(path, "decoding takes too much memory", limit, fix)
-    got = f"exit code {done.returncode} with {limit}"
-    raise_read_error(path, "the process that decodes the file crashed", got, fix)
+            text = message.decode(errors="replace")[-2000:]
+            raise RuntimeError(f"The process that reads Parquet failed:\n{text}") from None
+    elif code == 2:
+        wrong, got = "decoding takes too much memory", limit
+    elif code is None or -code == getattr(signal, "SIGXCPU", None):
+        wrong, got = "decoding takes too long", f"more than {seconds} seconds"
+        fix = f"set {SECONDS_VARIABLE} {trust}"
+    else:
+        wrong, got = "the process that decodes the file crashed", f"exit code {code} with {limit}"
+    raise_read_error(path, wrong, got, fix)
