@@ -249,7 +249,7 @@ def test_both_ways_through_a_file_of_integers_agree(tmp_path, monkeypatch, pairs
     path.write_text("".join((" " if blank else ", ").join(map(str, row)) + "\n" for row in pairs))
     fast = edge_list.read(path)
     with monkeypatch.context() as patch:
-        patch.setattr(edge_list, "_integers", lambda *_: None)
+        patch.setattr(edge_list, "_read_numbers", lambda *_: None)
         slow = edge_list.read(path)
     assert edges(fast) == edges(slow)
     assert fast.changes == slow.changes
@@ -258,7 +258,7 @@ def test_both_ways_through_a_file_of_integers_agree(tmp_path, monkeypatch, pairs
 
 
 def test_a_large_file_of_integers_never_reaches_the_loop(reading, monkeypatch):
-    monkeypatch.setattr(edge_list, "_words", None)
+    monkeypatch.setattr(edge_list, "_read_words", None)
     rng = np.random.default_rng(0)
     pairs = rng.integers(0, 10**12, (2000, 2))
     made = reading("".join(f"{u}, {v}\n" for u, v in pairs), "graph.txt")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import networkx as nx
@@ -98,32 +99,39 @@ def test_one_way_edges_of_a_directed_graph_are_counted(tmp_path):
 
 def test_entities(tmp_path):
     text = 'graph [ node [ id 0 label "&quot;&#228;&#xe4;&amp;&#xD800;&nonsense;&#99999999;" ] ]'
-    assert gml.read(write(tmp_path, text)).graphs.ids.tolist() == [
-        '"ää&&#xD800;&nonsense;&#99999999;'
-    ]
+    assert gml.read(write(tmp_path, text)).graphs.ids.tolist() == ['"ää&?&nonsense;&#99999999;']
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("graph [\nnode [ id 0 ]\nnode [\nlabel 1 ]\n]", "line 3: a node has no id; got .'label'"),
-        ("graph [\nnode [ id 0 ]\nedge [ source 0\ntarget 5 ] ]", "line 3: an edge names.*got 5"),
-        ("graph [\nnode [ id 0 ]\nedge [ source 0 ] ]", "line 3: an edge has no target"),
-        ("graph [\nnode [ id 0 ]\nnode [ id 0 ] ]", "line 3: a node id appears twice; got 0"),
-        ("graph [\nnode [ id 0 id 1 ] ]", "line 2: a node has no single id"),
-        ("graph [\nnode [ id NAN ] ]", "line 2: a node has no single id"),
-        ("graph [ node [ id 0\n]", "line 2: the file ends too early; got no ] for the .* line 1"),
-        ("graph [ node [ id 0 ] ]\n\n]", "line 3: a key is missing; got ']'"),
-        ("graph [ node [ id 0 ] ]\n7", "line 2: a key is missing; got '7'"),
-        ("graph [ node [ id 0 ] label\n]", "line 2: the value of 'label' is missing; got ']'"),
-        ("graph [ node [ id zero ] ]", "line 1: the value of 'id' is missing; got 'zero'"),
+        (
+            "graph [\nnode [ id 0 ]\nnode [\nlabel 1 ]\n]",
+            "line 1: .* node #1 has no 'id' attribute",
+        ),
+        ("graph [\nnode [ id 0 ]\nedge [ source 0\ntarget 5 ] ]", "edge #0 has undefined target 5"),
+        ("graph [\nnode [ id 0 ]\nedge [ source 0 ] ]", "edge #0 has no 'target' attribute"),
+        ("graph [\nnode [ id 0 ]\nnode [ id 0 ] ]", "node id 0 is duplicated"),
+        ("graph [\nnode [ id 0 id 1 ] ]", "NetworkX cannot read this graph; got its error: unhash"),
+        (
+            "graph [\nnode [ id [ a 1 ] ] ]",
+            "NetworkX cannot read this graph; got its error: unhash",
+        ),
+        ("graph [\nnode 7 ]", "NetworkX cannot read this graph"),
+        ("graph [ node [ id 0\n]", "line 2: .* expected ']', found EOF"),
+        ("graph [ node [ id 0 ] ]\n\n]", "line 3: a ] closes nothing; got ']'"),
+        ("graph [ node [ id 0 ]\n7 ]", "line 2: .* expected ']', found 7"),
+        ("graph [ node [ id 0 ]\nlabel\n[ ] [ ] ]", "line 3: .* expected ']', found '\\['"),
+        ("graph [ node [ id 0 ]\nsize big ]", "line 2: .* expected an int, float, string or"),
         ('graph [\nlabel "abc\n\n', "line 2: a string does not end; got '\"abc'"),
         ("graph [\n\n\tnode { id 0 } ]", "line 3: this is not GML; got '{ id 0 } ]'"),
         ("graph [\ndirected 2 node [ id 0 ] ]", "line 1: directed is not 0 or 1; got 2"),
+        ("graph [ directed 1\ndirected 0 node [ id 0 ] ]", "directed is not 0 or 1; got .1, 0"),
         ('Creator "me"\ngraph [ ]', "line 2: a graph has no nodes"),
         ('Creator "me"', "there is no graph in the file"),
         ("", "there is no graph in the file"),
-        ("graph", "line 1: the file ends too early"),
+        ("graph", "there is no graph in the file"),
+        (f'graph [ node [ id 0 label "&#{"1" * 5000};" ] ]', "NetworkX cannot read this graph"),
         (f"graph [ node [ id {'9' * 5000} ] ]", "line 1: a number cannot be read"),
     ],
 )
@@ -137,7 +145,7 @@ def test_refused_by_line(tmp_path, text, message):
     "text",
     [
         "graph [ " + "a [ " * 100_000,
-        "graph [ node [ id 0 " + "a [ " * 100_000 + "] " * 100_000 + "] ]x",
+        "graph [ node [ id 0 " + "a [ " * 100_000 + "] " * 100_000 + "] ]]",
         "graph [ node [ id " + "1" * 1_000_000 + "x",
         'graph [ a "' + "&" * 1_000_000,
         'graph [ a "' + "&#" * 500_000 + '" ',
@@ -156,3 +164,40 @@ def test_deep_lists_are_passed_over(tmp_path):
     deep = "a [ " * 50_000 + "] " * 50_000
     graphs = gml.read(write(tmp_path, f"graph [ node [ id 3 {deep} ] ]")).graphs
     assert graphs.ids.tolist() == [3]
+
+
+def test_strings_over_lines_keys_and_parallel_edges(tmp_path):
+    text = """graph [ multigraph 0
+node [ id 0 label "one # two
+graph [ x ]   three" ]
+node [ id 1 label "four" size -1E5 ]
+edge [ source 0 target 1 ] edge [ source 0 target 1 ] edge [ source 1 target 0 ] ]"""
+    reading = gml.read(write(tmp_path, text))
+    assert reading.graphs.ids.tolist() == ["one # two\ngraph [ x ]   three", "four"]
+    assert dict(+reading.changes) == {"duplicates": 1}
+    assert reading.guesses == ["node attribute size is not on every node: left out"]
+
+
+def test_nothing_in_a_file_is_executed(tmp_path, monkeypatch):
+    parse, options = nx.parse_gml, []
+
+    def parse_gml(lines, **chosen):
+        options.append(chosen)
+        return parse(lines, **chosen)
+
+    monkeypatch.setattr(nx, "parse_gml", parse_gml)
+    text = "graph [ node [ id 0 label \"__import__('os').abort()\" ] ]"
+    assert gml.read(write(tmp_path, text)).graphs.ids.tolist() == ["__import__('os').abort()"]
+    assert options == [{"label": "id", "destringizer": None}]
+
+
+def test_too_many_words_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(gml, "MOST_TOKENS", 10)
+    with pytest.raises(ReadError, match="line 2: this is too large for GML; got more than 10 wor"):
+        gml.read(write(tmp_path, "graph [\n" + "node [ id 0 ]" * 3))
+
+
+def test_without_networkx(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    with pytest.raises(ImportError, match=r"pip install 'artlas\[demo\]'"):
+        gml.read(write(tmp_path, "graph [ ]"))

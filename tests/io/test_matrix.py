@@ -13,8 +13,8 @@ import scipy.sparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from artlas.errors import ReadError
-from artlas.io import matrix
+from artlas.errors import GraphError
+from artlas.io import matrix_market, npz
 
 RELAXED = settings(
     deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -57,7 +57,7 @@ def test_market_agrees_with_scipy(tmp_path, case, dense, pattern):
     path.write_bytes(out.getvalue())
     oracle = scipy.io.mmread(path)
     oracle = oracle if dense else oracle.toarray()
-    made = matrix.read_market(path)
+    made = matrix_market.read(path)
     np.testing.assert_array_equal(adjacency(made), expected(oracle))
     assert made.guesses == [shape, "array" if dense else "coordinate"]
     triangle = oracle if shape == "general" else np.tril(oracle)
@@ -72,7 +72,7 @@ def test_market_of_a_networkx_graph_packed(tmp_path):
     graph, out = nx.karate_club_graph(), io.BytesIO()
     scipy.io.mmwrite(out, nx.to_scipy_sparse_array(graph, weight=None), field="pattern")
     (tmp_path / "karate.mtx.gz").write_bytes(gzip.compress(out.getvalue()))
-    made = matrix.read_market(tmp_path / "karate.mtx.gz")
+    made = matrix_market.read(tmp_path / "karate.mtx.gz")
     np.testing.assert_array_equal(adjacency(made), nx.to_numpy_array(graph, weight=None))
     assert not any(made.changes.values())
 
@@ -81,7 +81,7 @@ def test_stored_zeros_are_no_edges(tmp_path):
     (tmp_path / "a.mtx").write_text(
         HEAD + "coordinate real symmetric\n3 3 3\n2 1 0\n3 2 2\n3 1 1\n"
     )
-    made = matrix.read_market(tmp_path / "a.mtx")
+    made = matrix_market.read(tmp_path / "a.mtx")
     assert adjacency(made).tolist() == [[0, 0, 1], [0, 0, 1], [1, 1, 0]]
     assert +made.changes == {"weights": 1}
 
@@ -100,7 +100,7 @@ def test_stored_zeros_are_no_edges(tmp_path):
         (
             HEAD + "coordinate real general\n3 4 0\n",
             "not square; got shape [3, 4]. To fix this, "
-            "store an [n, n] matrix (for a bipartite block B, [[0, B], [B.T, 0]])",
+            "pass an [n, n] matrix (for a bipartite block B, [[0, B], [B.T, 0]])",
         ),
         (HEAD + "coordinate real general\n0 0 0\n", "line 2: there are no nodes"),
         (HEAD + "coordinate pattern general\n999999999 999999999 0\n", "announces more nodes"),
@@ -120,8 +120,8 @@ def test_stored_zeros_are_no_edges(tmp_path):
 )
 def test_market_faults_are_refused_with_their_line(tmp_path, text, message):
     (tmp_path / "a.mtx").write_text(text)
-    with pytest.raises(ReadError) as caught:
-        matrix.read_market(tmp_path / "a.mtx")
+    with pytest.raises(GraphError) as caught:
+        matrix_market.read(tmp_path / "a.mtx")
     assert message in str(caught.value)
 
 
@@ -131,7 +131,7 @@ def test_npz_agrees_with_scipy(tmp_path, case, layout, array, packed):
     path, kind = tmp_path / "a.npz", "array" if array else "matrix"
     made_by = getattr(scipy.sparse, f"{layout}_{kind}")
     scipy.sparse.save_npz(path, made_by(case[0]), compressed=packed)
-    made, oracle = matrix.read_npz(path), scipy.sparse.load_npz(path).toarray()
+    made, oracle = npz.read(path), scipy.sparse.load_npz(path).toarray()
     np.testing.assert_array_equal(adjacency(made), expected(oracle))
     assert made.changes["weights"] == ((oracle != 0) & (oracle != 1)).sum()
     assert made.guesses == ["SciPy"]
@@ -140,7 +140,7 @@ def test_npz_agrees_with_scipy(tmp_path, case, layout, array, packed):
 def test_npz_with_stored_zeros_and_duplicates(tmp_path):
     coo = scipy.sparse.coo_array(([1, 1, 0], ([0, 0, 1], [1, 1, 2])), shape=(3, 3))
     scipy.sparse.save_npz(tmp_path / "a.npz", coo)
-    made = matrix.read_npz(tmp_path / "a.npz")
+    made = npz.read(tmp_path / "a.npz")
     assert adjacency(made).tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
     assert +made.changes == {"one_way": 1, "duplicates": 1}
 
@@ -151,7 +151,7 @@ def test_a_large_npz_whose_ones_pack_well_is_no_bomb(tmp_path):
     scipy.sparse.save_npz(
         tmp_path / "a.npz", scipy.sparse.csr_array((np.ones(400_000), ends), shape=(200_000,) * 2)
     )
-    made = matrix.read_npz(tmp_path / "a.npz")
+    made = npz.read(tmp_path / "a.npz")
     assert made.graphs.num_edges == 200_000
     assert not any(made.changes.values())
 
@@ -160,14 +160,14 @@ def test_npz_with_edge_index(tmp_path):
     ends = np.array([[0, 1, 1, 2], [1, 0, 2, 1]])
     x, y = np.arange(8.0).reshape(4, 2), np.array([0, 1, 1, 0])
     np.savez(tmp_path / "a.npz", edge_index=ends, num_nodes=4, x=x, y=y, note=np.array("hello"))
-    made = matrix.read_npz(tmp_path / "a.npz")
+    made = npz.read(tmp_path / "a.npz")
     assert (made.graphs.num_nodes, made.graphs.num_edges) == (4, 2)
     assert made.graphs.x.tolist() == x.tolist()
     assert made.graphs.y.tolist() == y.tolist()
     assert made.guesses == ["edge_index", "array 'note' ignored"]
     assert not any(made.changes.values())
     np.savez(tmp_path / "b.npz", edge_index=ends, edge_weight=[1, 1, 0, 2.5])
-    made = matrix.read_npz(tmp_path / "b.npz")
+    made = npz.read(tmp_path / "b.npz")
     assert (made.graphs.num_nodes, made.graphs.num_edges) == (3, 2)
     assert +made.changes == {"weights": 2}
 
@@ -177,7 +177,7 @@ def test_npz_with_edge_index(tmp_path):
 def test_npz_with_a_dense_adjacency(tmp_path, name, dtype):
     a = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], dtype=dtype)
     np.savez(tmp_path / "a.npz", **{name: np.asfortranarray(a)})
-    made = matrix.read_npz(tmp_path / "a.npz")
+    made = npz.read(tmp_path / "a.npz")
     assert adjacency(made).tolist() == a.tolist()
     assert made.guesses == [f"array {name!r} is an adjacency"]
 
@@ -204,27 +204,27 @@ CSR = {
         ({"shape": np.array([-3, -3])}, "there are no nodes"),
         ({"shape": np.array([2**31, 2**31])}, "announces more nodes"),
         ({"indptr": None}, "array 'indptr' is missing"),
-        ({"indptr": np.array([0, 1, 2])}, "array 'indptr' does not fit"),
-        ({"indptr": np.array([0, 2, 1, 2])}, "array 'indptr' does not fit"),
-        ({"indptr": np.array([1, 1, 2, 2])}, "array 'indptr' does not fit"),
-        ({"indptr": np.array([0, 1, 2, 3])}, "array 'indptr' does not fit"),
+        ({"indptr": np.array([0, 1, 2])}, "do not make a matrix; got index pointer size 3"),
+        ({"indptr": np.array([0, 2, 1, 2])}, "got indptr must be a non-decreasing"),
+        ({"indptr": np.array([1, 1, 2, 2])}, "got index pointer should start with 0"),
+        ({"indptr": np.array([0, 1, 2, 3])}, "got Last value of index pointer"),
         ({"indptr": np.array([0.0, 1, 2, 2])}, "array 'indptr' is no integer array"),
-        ({"indices": np.array([1, 3])}, "out of range; got 0 to 3 with 3 nodes"),
-        ({"indices": np.array([1, -1])}, "out of range; got -1 to 1 with 3 nodes"),
+        ({"indices": np.array([1, 3])}, "got indices must be < 3"),
+        ({"indices": np.array([1, -1])}, "got indices must be >= 0"),
         ({"indices": np.array([1, 2**64 - 1], dtype=np.uint64)}, "'indices' is out of range"),
         ({"indices": np.array([[1, 0]])}, "array 'indices' is no integer array of 1"),
-        ({"data": np.ones(3)}, "got 2 rows, 2 columns and 3 values"),
+        ({"data": np.ones(3)}, "got indices and data should have the same size"),
         ({"data": None}, "array 'data' is missing"),
         ({"data": np.array([1, np.nan])}, "entries that are not finite"),
         ({"data": np.array([1, 1j])}, "entries that are not finite; got complex128"),
-        ({"data": np.array(["a", "b"])}, "entries that are not finite; got <U1"),
+        ({"data": np.array(["a", "b"])}, "array 'data' is missing or does not hold numbers"),
     ],
 )
 def test_broken_sparse_npz_are_refused(tmp_path, change, message):
     arrays = {name: array for name, array in {**CSR, **change}.items() if array is not None}
     np.savez(tmp_path / "a.npz", **arrays)
-    with pytest.raises(ReadError) as caught:
-        matrix.read_npz(tmp_path / "a.npz")
+    with pytest.raises(GraphError) as caught:
+        npz.read(tmp_path / "a.npz")
     assert message in str(caught.value)
 
 
@@ -239,13 +239,13 @@ def test_broken_sparse_npz_are_refused(tmp_path, change, message):
         ({"edge_index": np.zeros((2, 0), dtype=int)}, "there are no nodes"),
         ({"edge_index": np.array([[0], [1]]), "edge_weight": np.ones(2)}, "edge_weight has the"),
         ({"adjacency": np.ones((2, 3))}, "array 'adjacency' is not square; got shape [2, 3]"),
-        ({"adjacency": np.array([["a"]])}, "array 'adjacency' does not hold numbers; got <U1"),
+        ({"adjacency": np.array([["a"]])}, "array 'adjacency' has entries that are not fini"),
         ({"a": np.ones((2, 2)), "b": np.ones((2, 2))}, "is known; got arrays ['a', 'b']"),
         ({"a": np.ones(4)}, "holds no graph that is known"),
     ],
 )
 def test_other_broken_npz_are_refused(tmp_path, arrays, message):
     np.savez(tmp_path / "a.npz", **arrays)
-    with pytest.raises(ReadError) as caught:
-        matrix.read_npz(tmp_path / "a.npz")
+    with pytest.raises(GraphError) as caught:
+        npz.read(tmp_path / "a.npz")
     assert message in str(caught.value)

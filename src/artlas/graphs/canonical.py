@@ -32,33 +32,30 @@ def canonical(
     undirected: bool = False,
     first: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """node_ptr, row_ptr, col of edges [2, E_g]: A = [A_in or A_in^T] without diagonal.
+    """Return node_ptr, row_ptr, col of edges [2, E_g]: A = [A_in or A_in^T] without diagonal.
 
-    The nodes of every graph count from ``first``. What had to be changed is counted in ``changes``;
-    where edges are ``undirected`` by nature, one that is listed in one direction is no change.
+    The nodes of every graph are numbered from ``first``. What had to be changed is counted in
+    ``changes``; if edges are ``undirected``, one that is listed in one direction is no change.
     """
     total = sum(sizes)
     check_total(total)
-    ends = _joined(sizes, edges)
+    ends = _concatenate(sizes, edges)
     native = kernels.native_data()
-    made = (
-        _sparse_rows(ends, total, first) if native is None else native.canonical(ends, total, first)
-    )
-    if made is None:
+    rows = (_sparse_rows if native is None else native.canonical)(ends, total, first)
+    if rows is None:
         raise IndexError(f"A node is out of range: there are {total}, counted from {first}.")
-    count_changes(made, changes, undirected)
-    arrays = pointer(sizes), made.row_ptr, made.col
-    node_ptr, row_ptr, col = map(torch.from_numpy, arrays)
+    count_changes(rows, changes, undirected)
+    node_ptr, row_ptr, col = map(torch.from_numpy, (pointer(sizes), rows.row_ptr, rows.col))
     return node_ptr, row_ptr, col
 
 
-def count_changes(made: Any, changes: Counter[str], undirected: bool = False) -> None:
-    """Count what was changed when entries were made canonical."""
-    changes["duplicates"] += made.duplicates
-    if made.loops:
-        changes["loops"] += made.loops
-    if made.one_way and not undirected:
-        changes["one_way"] += made.one_way
+def count_changes(rows: Any, changes: Counter[str], undirected: bool = False) -> None:
+    """Add what was changed to make these rows canonical."""
+    changes["duplicates"] += rows.duplicates
+    if rows.loops:
+        changes["loops"] += rows.loops
+    if rows.one_way and not undirected:
+        changes["one_way"] += rows.one_way
 
 
 class _Rows(NamedTuple):
@@ -69,8 +66,8 @@ class _Rows(NamedTuple):
     one_way: int
 
 
-def _joined(sizes: Sequence[int], edges: Sequence[Any]) -> Any:
-    """The edges of all graphs with global ids, int32 [2, E]; those of one graph as they are."""
+def _concatenate(sizes: Sequence[int], edges: Sequence[Any]) -> Any:
+    """Return the edges of all graphs with global ids, int32 [2, E]; without a copy if possible."""
     if len(edges) == 1 and edges[0].dtype == np.int32:
         return edges[0]
     ends = np.empty((2, sum(part.shape[1] for part in edges)), dtype=np.int32)
@@ -84,7 +81,7 @@ def _joined(sizes: Sequence[int], edges: Sequence[Any]) -> Any:
 
 
 def _sparse_rows(ends: Any, total: int, first: int) -> _Rows | None:
-    """What the compiled code makes of entries [2, E], without it."""
+    """Return what the compiled code makes of entries [2, E], by SciPy."""
     from scipy.sparse import coo_array
 
     if ends.size and (ends.min() < first or ends.max() >= total + first):
@@ -103,23 +100,18 @@ def _sparse_rows(ends: Any, total: int, first: int) -> _Rows | None:
     return _Rows(row_ptr, col, loops, duplicates, either.nnz - a.nnz)
 
 
-def describe_changes(changes: Counter[str]) -> str:
-    """What was changed, in words; empty if nothing was."""
-    return ", ".join(f"{text}: {changes[key]:,}" for key, text in _CHANGES.items() if changes[key])
-
-
-def announce(changes: Counter[str], strict: bool) -> None:
+def announce(changes: Counter[str], strict: bool, stacklevel: int = 4) -> None:
     """Warn of what was changed, or refuse it."""
-    found = describe_changes(changes)
-    if found and strict:
-        raise_graph_error(
-            "the graphs are not canonical and strict=True", found, "clean them, or drop strict"
-        )
-    if found:
+    parts = [f"{text}: {changes[key]:,}" for key, text in _CHANGES.items() if changes[key]]
+    got = ", ".join(parts)
+    if parts and strict:
+        wrong = "the graphs are not canonical and strict=True"
+        raise_graph_error(wrong, got, "clean them, or drop strict")
+    if parts:
         warnings.warn(
-            f"graphs were made undirected, loop-free, coalesced and binary ({found}). "
+            f"graphs were made undirected, loop-free, coalesced and binary ({got}). "
             "strict=True refuses such input; warnings.simplefilter('ignore', "
             "artlas.GraphCleaningWarning) silences this.",
             GraphCleaningWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )

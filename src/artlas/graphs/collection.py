@@ -53,11 +53,11 @@ class Graphs:
     """G >= 1 undirected graphs as the CSR of their block-diagonal adjacency; treat as immutable.
 
     The neighbours of node i are ``col[row_ptr[i]:row_ptr[i + 1]]``: global ids, ascending, without
-    i itself, and i is among theirs. Use a ``from_*`` constructor: calling the class checks nothing.
+    i itself, and mutual. Use a ``from_*`` constructor: calling the class checks nothing.
 
     Shapes: node_ptr int64 [G + 1], row_ptr int64 [N + 1], col int32 [2 * num_edges];
     x float32 [N, d] or None; y int64 or float, [G] (per graph) or [N] (per node), or None;
-    ids: what the nodes were called where they came from, an array [N] of int or str, or None.
+    ids: what the file called the nodes, an array [N] of int or str, or None.
     """
 
     node_ptr: Tensor
@@ -75,9 +75,8 @@ class Graphs:
         """
         pairs = items_of(graphs, is_pair, "a (num_nodes, edge_index) pair")
         sizes = [check_size(n, g) for g, (n, _) in enumerate(pairs)]
-        features, labels = check_features(x, sizes), check_labels(y, sizes)
-        edges = [check_edges(edge_index, sizes[g], g) for g, (_, edge_index) in enumerate(pairs)]
-        return cls._cleaned(sizes, edges, Counter[str](), strict, features, labels)
+        edges = (check_edges(edge_index, sizes[g], g) for g, (_, edge_index) in enumerate(pairs))
+        return cls._build(sizes, edges, x, y, strict, Counter())
 
     @classmethod
     def from_networkx(
@@ -92,9 +91,8 @@ class Graphs:
         names = [x] if isinstance(x, str) else x
         if isinstance(names, (list, tuple)) and names and all(isinstance(n, str) for n in names):
             x = [networkx_features(graph, names, g) for g, graph in enumerate(graphs)]
-        features, labels = check_features(x, sizes), check_labels(y, sizes)
-        edges = [networkx_edges(graph, changes) for graph in graphs]
-        return cls._cleaned(sizes, edges, changes, strict, features, labels)
+        edges = (networkx_edges(graph, changes) for graph in graphs)
+        return cls._build(sizes, edges, x, y, strict, changes)
 
     @classmethod
     def from_pyg(cls, data: Any, strict: bool = False) -> Graphs:
@@ -106,10 +104,10 @@ class Graphs:
         items = [data for i, item in enumerate(items) for data in data_list(item, i)]
         sizes = [check_size(item.num_nodes, g) for g, item in enumerate(items)]
         xs, ys = ([getattr(item, name, None) for item in items] for name in "xy")
-        features = check_features(xs, sizes) if all_or_none(xs, "x") else None
-        labels = check_labels(data_labels(ys, sizes), sizes) if all_or_none(ys, "y") else None
-        edges = [data_edges(item, sizes[g], g, changes) for g, item in enumerate(items)]
-        return cls._cleaned(sizes, edges, changes, strict, features, labels)
+        x = xs if all_or_none(xs, "x") else None
+        y = data_labels(ys, sizes) if all_or_none(ys, "y") else None
+        edges = (data_edges(item, sizes[g], g, changes) for g, item in enumerate(items))
+        return cls._build(sizes, edges, x, y, strict, changes)
 
     @classmethod
     def from_scipy(
@@ -118,37 +116,38 @@ class Graphs:
         """Build from square adjacencies [n_g, n_g], SciPy sparse or dense; zeros are no edges."""
         matrices, changes = items_of(matrices, is_matrix, "a sparse or 2-D array"), Counter[str]()
         sizes = [check_square(matrix, g) for g, matrix in enumerate(matrices)]
-        features, labels = check_features(x, sizes), check_labels(y, sizes)
-        edges = [matrix_edges(matrix, g, changes) for g, matrix in enumerate(matrices)]
-        return cls._cleaned(sizes, edges, changes, strict, features, labels)
+        names = (f"the matrix of graph {g}" for g in range(len(matrices)))
+        edges = (matrix_edges(m, name, changes) for m, name in zip(matrices, names, strict=True))
+        return cls._build(sizes, edges, x, y, strict, changes)
 
     @classmethod
     def from_smiles(cls, smiles: Any, y: Any = None) -> Graphs:
         """Build from SMILES strings: atoms with nine integer fields each, joined by bonds."""
         found = molecules.parse([smiles] if isinstance(smiles, str) else list(smiles))
-        bonds, x = found.joined("smiles")
-        nodes = canonical([sum(found.sizes)], [bonds], Counter[str](), undirected=True)
+        bonds, x = found.concatenate("smiles")
+        _, row_ptr, col = canonical([sum(found.sizes)], [bonds], Counter(), undirected=True)
         node_ptr = torch.from_numpy(pointer(found.sizes))
-        made = cls(node_ptr, *nodes[1:], torch.from_numpy(x))
-        return made if y is None else made.with_labels(y)
+        graphs = cls(node_ptr, row_ptr, col, torch.from_numpy(x))
+        return graphs if y is None else graphs.with_labels(y)
 
     @classmethod
-    def _cleaned(
+    def _build(
         cls,
         sizes: list[int],
-        edges: list[Any],
-        changes: Counter[str],
+        edges: Iterable[Any],
+        x: Any,
+        y: Any,
         strict: bool,
-        x: Tensor | None,
-        y: Tensor | None,
+        changes: Counter[str],
     ) -> Graphs:
-        made = cls(*canonical(sizes, edges, changes), x, y)
+        features, labels = check_features(x, sizes), check_labels(y, sizes)
+        graphs = cls(*canonical(sizes, list(edges), changes), features, labels)
         announce(changes, strict)
-        return made
+        return graphs
 
     @classmethod
     def concat(cls, parts: Iterable[Graphs]) -> Graphs:
-        """Put collections one after the other; all or none have x, all or none have y."""
+        """Concatenate collections; all or none have x, all or none have y."""
         parts = items_of(parts, lambda part: isinstance(part, Graphs), "a Graphs")
         xs, ys = [part.x for part in parts], [part.y for part in parts]
         names: list[Any] = [part.ids for part in parts]
@@ -159,10 +158,8 @@ class Graphs:
         *entries, _ = np.cumsum([0] + [len(part.col) for part in parts]).tolist()
         check_total(total)
         if has_y and sum(map(len, ys)) not in (sum(map(len, parts)), total):
-            got, fix = (
-                f"lengths {[len(y) for y in ys]}",
-                "drop y by with_labels(None) or replace it",
-            )
+            got = f"lengths {[len(y) for y in ys]}"
+            fix = "drop y by with_labels(None) or replace it"
             raise_graph_error("y is per graph in some parts and per node in others", got, fix)
         zero = torch.zeros(1, dtype=torch.int64)
         return cls(
@@ -205,7 +202,7 @@ class Graphs:
         state = dict(self.__dict__)
         state.pop("_number_by_id", None)
         for name in "xy":  # of a selection these are views, and torch pickles all behind a view
-            state[name] = None if state[name] is None else _alone(state[name])
+            state[name] = None if state[name] is None else _own_copy(state[name])
         return state
 
     def __len__(self) -> int:
@@ -284,12 +281,11 @@ class Graphs:
         return self.y is not None and len(self.y) == self.num_graphs
 
     def batches(self, max_nodes: int) -> Iterator[Graphs]:
-        """Cut into runs of at most max_nodes nodes, in order; a graph above it comes alone."""
+        """Cut into runs of at most max_nodes nodes, in order; a larger graph comes alone."""
         whole = isinstance(max_nodes, (int, np.integer)) and not isinstance(max_nodes, bool)
         if not whole or max_nodes < 1:
-            raise_graph_error(
-                "max_nodes is not a positive integer", f"{max_nodes!r}", "pass e.g. 4096"
-            )
+            wrong = "max_nodes is not a positive integer"
+            raise_graph_error(wrong, f"{max_nodes!r}", "pass e.g. 4096")
         pointer, cuts = self.node_ptr.numpy(), [0]
         while cuts[-1] < self.num_graphs:
             stop = np.searchsorted(pointer, pointer[cuts[-1]] + max_nodes, side="right") - 1
@@ -297,7 +293,7 @@ class Graphs:
         return (self._range(start, stop) for start, stop in itertools.pairwise(cuts))
 
     def to_scipy(self, i: int) -> Any:
-        """Adjacency of graph i, a SciPy CSR array float32 [n_i, n_i]."""
+        """Return the adjacency of graph i, a SciPy CSR array float32 [n_i, n_i]."""
         from scipy.sparse import csr_array
 
         graph = self[operator.index(i)]
@@ -310,7 +306,7 @@ class Graphs:
         return {} if self.ids is None else {name: i for i, name in enumerate(self.ids.tolist())}
 
     def find(self, ids: Any) -> NDArray[np.int64]:
-        """Numbers of the nodes with these ids, as an array; ids that stand for no node fail."""
+        """Return the numbers of the nodes with these ids; an unknown id is an error."""
         if self.ids is None:
             fix = "use node numbers; artlas.read keeps the ids of a file"
             raise_graph_error("the nodes have no ids", f"{ids!r}", fix)
@@ -329,6 +325,6 @@ class Graphs:
         return dataclasses.replace(self, y=check_labels(y, self.sizes.tolist()))
 
 
-def _alone(values: Tensor) -> Tensor:
-    """Values that own all of their memory."""
+def _own_copy(values: Tensor) -> Tensor:
+    """Return values that share memory with no larger tensor."""
     return values.clone() if values.untyped_storage().nbytes() > values.nbytes else values

@@ -36,21 +36,23 @@ def is_data(obj: Any) -> bool:
     return inspect.getattr_static(obj, "edge_index", None) is not None
 
 
-def matrix_edges(matrix: Any, g: int, changes: Counter[str]) -> Any:
+def matrix_edges(matrix: Any, name: str, changes: Counter[str]) -> Any:
+    """Return the edges [2, E] of a square array, SciPy sparse or dense; errors call it ``name``."""
     if isinstance(matrix, np.ndarray):
         edges = np.stack(np.asarray(matrix).nonzero())
-        values = np.asarray(matrix)[edges[0], edges[1]]
-    else:
-        matrix = matrix.tocoo()
-        edges, values = np.stack([matrix.row, matrix.col]), matrix.data
-    if values.dtype.kind not in "biuf" or not np.isfinite(values).all():
-        fix = "store every edge as 1 and nothing else"
-        raise_graph_error(
-            f"the matrix of graph {g} has entries that are not finite", f"{values.dtype}", fix
-        )
-    if not values.all():
-        edges, values = edges[:, values != 0], values[values != 0]
-    changes["weights"] += int((values != 1).sum())
+        return drop_weights(edges, np.asarray(matrix)[edges[0], edges[1]], changes, name)
+    matrix = matrix.tocoo()
+    return drop_weights(np.stack([matrix.row, matrix.col]), matrix.data, changes, name)
+
+
+def drop_weights(edges: Any, weights: Any, changes: Counter[str], name: str) -> Any:
+    """Return the edges [2, E] whose weight is not zero, and count the weights that are not one."""
+    if weights.dtype.kind not in "biuf" or not np.isfinite(weights).all():
+        wrong, fix = f"{name} has entries that are not finite", "store every edge as 1"
+        raise_graph_error(wrong, f"{weights.dtype}", fix)
+    if not weights.all():
+        edges, weights = edges[:, weights != 0], weights[weights != 0]
+    changes["weights"] += int((weights != 1).sum())
     return edges
 
 
@@ -72,20 +74,20 @@ def networkx_edges(graph: Any, changes: Counter[str]) -> Any:
 
 
 def networkx_features(graph: Any, names: Sequence[str], g: int) -> Any:
+    """Return node attributes as columns [n, d]."""
     columns = []
     for name in names:
         values = [attributes.get(name) for _, attributes in graph.nodes(data=True)]
         if (missing := [n for n, v in zip(graph, values, strict=True) if v is None]) != []:
-            got = f"node {missing[0]!r} without it"
-            raise_graph_error(
-                f"not every node of graph {g} has {name!r}", got, "set this node attribute"
-            )
+            wrong, got = f"not every node of graph {g} has {name!r}", f"node {missing[0]!r}"
+            raise_graph_error(wrong, f"{got} without it", "set this node attribute")
         column = as_array(values, f"node attribute {name!r} of graph {g}")
         columns.append(column.reshape(len(values), -1))
     return np.concatenate(columns, axis=1)
 
 
 def data_list(data: Any, i: int) -> list[Any]:
+    """Split a PyTorch Geometric Batch into its Data objects."""
     got = "a node-to-graph vector without to_data_list()"
     if hasattr(data, "to_data_list"):
         try:
@@ -94,9 +96,8 @@ def data_list(data: Any, i: int) -> list[Any]:
             got = str(error)
     elif getattr(data, "batch", None) is None:
         return [data]
-    raise_graph_error(
-        f"item {i} is a batch that cannot be split", got, "pass the list of its Data objects"
-    )
+    wrong = f"item {i} is a batch that cannot be split"
+    raise_graph_error(wrong, got, "pass the list of its Data objects")
 
 
 def data_edges(data: Any, n: int, g: int, changes: Counter[str]) -> Any:
@@ -113,6 +114,7 @@ def data_edges(data: Any, n: int, g: int, changes: Counter[str]) -> Any:
 
 
 def data_labels(ys: Sequence[Any], sizes: Sequence[int]) -> Any:
+    """Concatenate the labels of Data objects, which have one each or one for each node."""
     labels = [as_array(y, f"y of graph {g}") for g, y in enumerate(ys)]
     for g, y in enumerate(labels):
         if y.size not in (1, sizes[g]) or (y.ndim > 1 and y.size != len(y)):

@@ -1,4 +1,4 @@
-"""Read molecules written as SMILES: atoms are nodes, bonds are edges."""
+"""Turn SMILES strings into atoms (nodes, with the features of OGB) and bonds (edges) by RDKit."""
 
 from __future__ import annotations
 
@@ -10,27 +10,13 @@ from numpy.typing import NDArray
 
 from artlas.errors import quoted, raise_read_error
 
-LONGEST = 10_000  # characters
-
-
+MOST_CHARACTERS = 10_000
 MOST_ATOMS = 1_000  # RDKit's search for rings takes a second and gigabytes not far above it
 
-
+# Every field is an index into a list whose last entry stands for all other values.
 _CHIRALITY = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "CHI_OTHER")
-
-
 _HYBRIDISATION = ("SP", "SP2", "SP3", "SP3D", "SP3D2")
-
-
 _ELEMENTS, _DEGREES, _CHARGES, _HYDROGENS, _RADICALS = 118, 11, 11, 9, 5
-
-
-def _rdkit() -> tuple[Any, Any]:
-    try:
-        from rdkit import Chem, rdBase
-    except ImportError as error:
-        raise ImportError("SMILES need RDKit: pip install 'artlas[chem]'") from error
-    return Chem, rdBase
 
 
 def _index(value: int, count: int) -> int:
@@ -42,7 +28,7 @@ def _place(value: Any, names: Sequence[str]) -> int:
 
 
 def atom_features(mol: Any) -> NDArray[np.float32]:
-    """Nine integers for each of the n atoms of an RDKit molecule, float32 [n, 9]."""
+    """Return nine integers for each of the n atoms of an RDKit molecule, float32 [n, 9]."""
     rows = [
         (
             _index(atom.GetAtomicNum() - 1, _ELEMENTS),
@@ -61,22 +47,26 @@ def atom_features(mol: Any) -> NDArray[np.float32]:
 
 
 class Molecules:
-    """The atoms and bonds of SMILES that are added one after the other."""
+    """Collects the atoms and bonds of SMILES that are added one after the other."""
 
     def __init__(self) -> None:
-        self.chem, self.log = _rdkit()
+        try:
+            from rdkit import Chem, rdBase
+        except ImportError as error:
+            raise ImportError("SMILES need RDKit: pip install 'artlas[chem]'") from error
+        self.chem, self.log = Chem, rdBase
         self.sizes: list[int] = []
         self.features: list[NDArray[np.float32]] = []
         self.bonds: list[NDArray[np.int64]] = []
         self.nodes = 0
 
     def add(self, smiles: Any, where: Any, line: int | None = None) -> None:
+        """Parse one SMILES; errors name ``where`` it is, and the line."""
         if not isinstance(smiles, str):
-            raise_read_error(
-                where, "a SMILES is not a string", quoted(smiles), "pass strings", line
-            )
-        if len(smiles) > LONGEST:
-            got, fix = f"{len(smiles):,} characters", f"keep to {LONGEST:,}"
+            wrong, fix = "a SMILES is not a string", "pass strings"
+            raise_read_error(where, wrong, quoted(smiles), fix, line)
+        if len(smiles) > MOST_CHARACTERS:
+            got, fix = f"{len(smiles):,} characters", f"keep to {MOST_CHARACTERS:,}"
             raise_read_error(where, "a SMILES is too long", got, fix, line)
         if len(smiles) > MOST_ATOMS:
             rough = self._parse(smiles, sanitize=False)
@@ -86,9 +76,8 @@ class Molecules:
         mol = self._parse(smiles)
         if mol is None or mol.GetNumAtoms() == 0:
             wrong = "RDKit finds no molecule here" if mol is None else "a molecule has no atoms"
-            raise_read_error(
-                where, wrong, quoted(smiles), "correct the SMILES or leave it out", line
-            )
+            fix = "correct the SMILES or leave it out"
+            raise_read_error(where, wrong, quoted(smiles), fix, line)
         bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in mol.GetBonds()]
         self.bonds.append(np.array(bonds, dtype=np.int64).reshape(-1, 2).T + self.nodes)
         self.features.append(atom_features(mol))
@@ -101,8 +90,8 @@ class Molecules:
         except (RuntimeError, ValueError, TypeError, OverflowError, MemoryError):
             return None
 
-    def joined(self, where: Any) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Bonds [2, B] and features [N, 9] of all molecules, whose atoms are numbered through."""
+    def concatenate(self, where: Any) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return bonds [2, B], with global ids of atoms, and features [N, 9] of all molecules."""
         if not self.sizes:
             raise_read_error(where, "there are no molecules", "none", "pass at least one SMILES")
         return np.concatenate(self.bonds, axis=1), np.concatenate(self.features)

@@ -8,6 +8,7 @@ import numpy as np
 
 
 def pointer(lengths: Any) -> Any:
+    """Return the offsets [L + 1] of L runs from their lengths."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 

@@ -1,1 +1,4 @@
-"""File formats: a module turns the bytes of one format into graphs, and executes none of them."""
+"""File formats: each module has ``read(path) -> Reading`` for one format, and executes nothing.
+
+To add a format, write such a module and enter it in ``FORMATS`` of ``artlas.io.reading``.
+"""

@@ -1,4 +1,4 @@
-"""What every reader returns: graphs, and what had to be guessed to get them."""
+"""What every reader returns, a :class:`Reading`, and how it is made of sizes and edges."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from artlas.errors import raise_read_error
 from artlas.graphs.canonical import canonical
 from artlas.graphs.collection import Graphs
+from artlas.graphs.ragged import pointer
 from artlas.graphs.validation import check_features, check_labels
 
-NODES_ALWAYS = 1_000_000  # isolated nodes a file may announce whatever its size
+NODES_ALWAYS = 1_000_000  # isolated nodes that a file may announce whatever its size
 NODES_PER_BYTE = 64
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Graphs from a file; ``guesses``, a phrase each; ``changes``, what cleaning counted."""
+    """Graphs from a file; ``guesses``, a phrase each; ``changes``, counted while cleaning."""
 
     graphs: Graphs
     guesses: list[str] = field(default_factory=list)
@@ -30,7 +32,7 @@ class Reading:
 
 def assemble(
     sizes: Sequence[int],
-    edges: Sequence[Any],
+    edges: Any,
     *,
     undirected: bool,
     x: Any = None,
@@ -39,20 +41,27 @@ def assemble(
     guesses: Sequence[str] = (),
     changes: Counter[str] | None = None,
 ) -> Reading:
-    """Make a reading of edges [2, E_g] that lie in range, with features [N, d] and labels."""
+    """Make a reading of edges that lie in range, with features [N, d], labels and ids.
+
+    ``edges`` is a list of one [2, E_g] a graph, or a single [2, E] whose nodes are numbered through
+    all graphs, which costs no array per graph.
+    """
     changes = Counter() if changes is None else changes
     features, labels = check_features(x, sizes), check_labels(y, sizes)
-    made = canonical(sizes, edges, changes, undirected)
+    if isinstance(edges, np.ndarray):
+        _, row_ptr, col = canonical([sum(sizes)], [edges], changes, undirected)
+    else:
+        _, row_ptr, col = canonical(sizes, edges, changes, undirected)
+    node_ptr = torch.from_numpy(pointer(sizes))
     names = None if ids is None else np.asarray(ids)
-    return Reading(Graphs(*made, features, labels, names), list(guesses), changes)
+    return Reading(Graphs(node_ptr, row_ptr, col, features, labels, names), list(guesses), changes)
 
 
 def check_announced(path: Path, nodes: int, size: int, line: int | None = None) -> None:
-    """Refuse a node count that a file of ``size`` bytes merely states: it costs memory."""
+    """Refuse a node count that a file of ``size`` bytes merely states, for it costs memory."""
     if nodes < 1:
-        raise_read_error(
-            path, "there are no nodes", f"{nodes}", "leave out files without a graph", line
-        )
+        fix = "leave out files without a graph"
+        raise_read_error(path, "there are no nodes", f"{nodes}", fix, line)
     if nodes > NODES_ALWAYS + NODES_PER_BYTE * size:
         got = f"{nodes:,} in a file of {size:,} bytes"
         fix = "correct the node count, or drop the isolated nodes"

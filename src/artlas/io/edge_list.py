@@ -21,43 +21,51 @@ from artlas.io.number_tables import parse_numbers
 BLANKS = " "
 _DELIMITERS = {"\t": "tab", ";": "semicolon", ",": "comma", BLANKS: "blank"}
 _SAMPLE_ROWS, _SAMPLE_BYTES = 64, 1 << 16
-_PAIRS = [
-    ("source", "target"),
-    ("src", "dst"),
-    ("src", "dest"),
-    ("from", "to"),
-    ("u", "v"),
-    ("node1", "node2"),
-    ("id1", "id2"),
-    ("sourceid", "targetid"),
-    ("fromid", "toid"),
-    ("fromnode", "tonode"),
-    ("fromnodeid", "tonodeid"),
-    ("sourcenode", "targetnode"),
-    ("srcid", "dstid"),
-    ("head", "tail"),
-    ("start", "end"),
-    ("i", "j"),
-    ("a", "b"),
+_PAIRS = [  # names of the two columns, in lower case and without punctuation
+    pair.split("-")
+    for pair in (
+        "source-target src-dst src-dest from-to u-v node1-node2 id1-id2 sourceid-targetid "
+        "fromid-toid fromnode-tonode fromnodeid-tonodeid sourcenode-targetnode srcid-dstid "
+        "head-tail start-end i-j a-b"
+    ).split()
 ]
 _INTEGER = re.compile(r"([+-]?[0-9]{1,19})(?:\.0*)?")  # 12.0 is what pandas makes of 12
 _WORD = re.compile(r'"((?:[^"]|"")*+)"(?=\s|$)|(\S+)')
 _EXACT = 2.0**53  # integers below it are exact in float64
+_COMMENT = re.compile(r"\s*[#%]")
 
 
 @dataclass(frozen=True)
 class _Layout:
+    """How the columns of a table are used."""
+
     delimiter: str
     header: bool
     width: int
     source: int
     target: int
     weight: int | None
-    named: bool  # the header says which column is the weight
+    weight_named: bool  # by the header
+
+    def guesses(self) -> list[str]:
+        """Return phrases for the columns that are ignored."""
+        phrases = []
+        if self.weight is not None:
+            phrases.append(f"column {self.weight + 1} is a weight: ignored")
+        used = {self.source, self.target, self.weight}
+        others = [str(i + 1) for i in range(self.width) if i not in used]
+        if len(others) == 1:
+            phrases.append(f"column {others[0]} ignored")
+        elif others:
+            phrases.append(f"columns {', '.join(others[:8] + ['...'] * (len(others) > 8))} ignored")
+        return phrases
 
 
 def read(path: Path, delimiter: str | None = None, header: bool | None = None) -> Reading:
     """Read one undirected graph; integer ids are sorted, others keep their first appearance."""
+    if delimiter is not None and delimiter not in _DELIMITERS:
+        fix = "pass ',', ';', '\\t' or ' ' (any blanks), or leave delimiter out"
+        raise_read_error(path, "the delimiter is unknown", quoted(delimiter), fix)
     data = read_bytes(path)
     if (nul := data.find(b"\0")) >= 0:
         line = data.count(b"\n", 0, nul) + 1
@@ -67,35 +75,34 @@ def read(path: Path, delimiter: str | None = None, header: bool | None = None) -
     lines, starts = _first_lines(data)
     if not lines:
         raise_read_error(path, "there are no edges", "no rows", "write two node ids in every row")
-    character = _check_delimiter(path, delimiter) or _guess_delimiter(lines)
+    character = delimiter or _guess_delimiter(lines)
     sample = [words for _, words in _rows("\n".join(lines), character, path, sampling=True)]
-    layout = _lay_out(sample, character, header)
+    layout = _guess_layout(sample, character, header)
     guesses = [] if delimiter else [f"{_DELIMITERS[character]}-separated"]
     if header is None and layout.header:
         guesses.append("first line is a header")
-    guesses += _passed_over(layout)
+    guesses += layout.guesses()
     start = starts[1] if layout.header and len(starts) > 1 else starts[0]
-    table = _integers(data, start, path, layout, sample[layout.header :])
+    changes = Counter[str]()
+    table = _read_numbers(data[start:], path, layout, sample[layout.header :])
     del data
-    changes: Counter[str] = Counter()
     if table is not None:
         if layout.weight is not None:
             changes["weights"] += int((table[:, layout.weight] != 1).sum())
-        ids, ends = _relabel(table[:, [layout.source, layout.target]].astype(np.int64).T)
+        ids, ends = _number_ids(table[:, [layout.source, layout.target]].astype(np.int64).T)
     else:
-        ids, ends = _words(path, layout, changes)
-    n = len(ids)
-    if ids.dtype == object:
-        guesses.append("ids are text, kept in .ids")
-    elif ids[0] == 0 and ids[-1] == n - 1:
-        return assemble([n], [ends], undirected=True, guesses=guesses, changes=changes)
-    else:
-        guesses.append("ids are integers, kept in .ids")
-    return assemble([n], [ends], undirected=True, ids=ids, guesses=guesses, changes=changes)
+        ids, ends = _read_words(path, layout, changes)
+    counted = ids.dtype != object and ids[0] == 0 and ids[-1] == len(ids) - 1
+    if not counted:
+        kind = "text" if ids.dtype == object else "integers"
+        guesses.append(f"ids are {kind}, kept in .ids")
+    names = None if counted else ids
+    edges, n = [ends], len(ids)
+    return assemble([n], edges, undirected=True, ids=names, guesses=guesses, changes=changes)
 
 
 def _first_lines(data: bytes) -> tuple[list[str], list[int]]:
-    """The first lines that are neither blank nor a comment, and where each starts."""
+    """Return the first lines that are neither blank nor a comment, and where each starts."""
     lines: list[str] = []
     starts: list[int] = []
     at = 3 if data.startswith(b"\xef\xbb\xbf") else 0
@@ -103,41 +110,30 @@ def _first_lines(data: bytes) -> tuple[list[str], list[int]]:
         end = data.find(b"\n", at)
         end = len(data) if end < 0 else end
         line = data[at:end].decode("utf-8", "replace")
-        if line.strip() and not _is_comment(line):
+        if line.strip() and not _COMMENT.match(line):
             lines.append(line)
             starts.append(at)
         at = end + 1
     return lines, starts
 
 
-def _is_comment(line: str) -> bool:
-    return line.lstrip().startswith(("#", "%"))
-
-
-def _check_delimiter(path: Path, delimiter: str | None) -> str | None:
-    if delimiter is not None and (delimiter not in _DELIMITERS or not delimiter):
-        fix = "pass ',', ';', '\\t' or ' ' (any blanks), or leave delimiter out"
-        raise_read_error(path, "the delimiter is unknown", quoted(delimiter), fix)
-    return delimiter
-
-
 def _guess_delimiter(lines: Sequence[str]) -> str:
-    """One that the first line has, preferably as often as the other lines do."""
+    """Return one that the first line has, preferably as often as the other lines do."""
     # What NetworkX writes behind the ids, {'weight': 1, 'color': 2}, separates nothing.
     bare = [re.sub(r'"[^"]*"|\{.*', "", line) for line in lines]
     bare = [line if '"' in rest else rest for line, rest in zip(lines, bare, strict=True)]
-    there = [d for d in _DELIMITERS if d in bare[0] and d != BLANKS]
-    even = [d for d in there if len({line.count(d) for line in bare}) == 1]
-    return (even or there or [BLANKS])[0]
+    present = [d for d in _DELIMITERS if d in bare[0] and d != BLANKS]
+    even = [d for d in present if len({line.count(d) for line in bare}) == 1]
+    return (even or present or [BLANKS])[0]
 
 
 def _rows(
     text: str, delimiter: str, path: Path, sampling: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
-    """Line number and words of every row that is neither blank nor a comment."""
+    """Yield line number and words of every row that is neither blank nor a comment."""
     lines = text.split("\n")
     if delimiter != BLANKS and '"' in text:
-        kept = ("\n" if _is_comment(line) else line + "\n" for line in lines)
+        kept = ("\n" if _COMMENT.match(line) else line + "\n" for line in lines)
         rows = csv.reader(kept, delimiter=delimiter, skipinitialspace=True, strict=True)
         line = 1
         try:
@@ -151,7 +147,7 @@ def _rows(
                 raise_read_error(path, "the quotes are broken", str(error), fix, line)
         return
     for number, line_text in enumerate(lines, start=1):
-        if line_text.strip() and not _is_comment(line_text):
+        if line_text.strip() and not _COMMENT.match(line_text):
             yield number, _split(line_text, delimiter)
 
 
@@ -175,31 +171,31 @@ def _is_number(word: str) -> bool:
     return True
 
 
-def _lay_out(sample: Sequence[list[str]], delimiter: str, header: bool | None) -> _Layout:
+def _guess_layout(sample: Sequence[list[str]], delimiter: str, header: bool | None) -> _Layout:
     first, rest = (sample[0], sample[1:]) if sample else ([], [])
     names = [re.sub(r"[^a-z0-9]", "", word.lower()) for word in first]
-    found = [pair for pair in _PAIRS if set(pair) <= set(names)]
-    source, target = (names.index(name) for name in found[0]) if found else (0, 1)
+    pair = next((pair for pair in _PAIRS if set(pair) <= set(names)), None)
+    source, target = (0, 1) if pair is None else map(names.index, pair)
     if header is None:
-        header = _has_header(first, rest, (source, target), bool(found))
+        header = _has_header(first, rest, (source, target), pair is not None)
     if not header:
         source, target = 0, 1
     weight = next((names.index(n) for n in ("weight", "w") if header and n in names), None)
     named = weight is not None
-    body = rest if header else sample
     if weight is None and (source, target) == (0, 1) and len(first) > 2:
-        third = [row[2] for row in body if len(row) > 2]
+        third = [row[2] for row in (rest if header else sample) if len(row) > 2]
         weight = 2 if third and all(map(_is_number, third)) else None
     return _Layout(delimiter, header, len(first), source, target, weight, named)
 
 
 def _has_header(
-    first: list[str], rest: Sequence[list[str]], ends: tuple[int, int], found: bool
+    first: list[str], rest: Sequence[list[str]], ends: tuple[int, int], known: bool
 ) -> bool:
+    """Guess whether the first row is a header; ``known`` if it has a pair of known names."""
     if len(first) < 2:
         return False
     rows = [row for row in rest if len(row) == len(first)]
-    names, ids = {first[i] for i in ends if found}, {row[i] for row in rows for i in ends}
+    names, ids = {first[i] for i in ends if known}, {row[i] for row in rows for i in ends}
     # u and v may as well be the ends of the first edge where other nodes are letters, too.
     letters = any(len(word) == 1 for word in names) and any(len(word) == 1 for word in ids)
     if names and not names & ids and not letters:
@@ -211,96 +207,77 @@ def _has_header(
     return len(first) > 2 and not _is_number(first[2]) and all(_is_number(row[2]) for row in rows)
 
 
-def _passed_over(layout: _Layout) -> list[str]:
-    phrases = []
-    if layout.weight is not None:
-        phrases.append(f"column {layout.weight + 1} is a weight: ignored")
-    used = {layout.source, layout.target, layout.weight}
-    others = [str(i + 1) for i in range(layout.width) if i not in used]
-    if len(others) == 1:
-        phrases.append(f"column {others[0]} ignored")
-    elif others:
-        phrases.append(f"columns {', '.join(others[:8] + ['...'] * (len(others) > 8))} ignored")
-    return phrases
-
-
-def _integers(
-    data: bytes, start: int, path: Path, layout: _Layout, sample: Sequence[list[str]]
+def _read_numbers(
+    body: bytes, path: Path, layout: _Layout, sample: Sequence[list[str]]
 ) -> NDArray[Any] | None:
-    """The whole table if all of it is numbers and the ids are integers, else None."""
-    ends, width = (layout.source, layout.target), layout.width
+    """Return the whole table if all of it is numbers and the ids are integers, else None."""
+    ends, width, mark = [layout.source, layout.target], layout.width, layout.delimiter.encode()
     if width < 2 or not all(len(row) == width and all(map(_is_number, row)) for row in sample):
         return None
     if not all(_INTEGER.fullmatch(row[i]) for row in sample for i in ends):
         return None
-    # Rows are parsed at any delimiter: that only this one is there, as often as due, is checked.
-    body, mark = data[start:], layout.delimiter.encode()
+    # The parser splits rows at any delimiter: only this one may be there, and as often as due.
     if layout.delimiter in ",;":
         body = body.replace(mark + b" ", mark)
-    alien = b",;" if layout.delimiter == BLANKS else b",; \t\f\v".replace(mark, b"")
-    if any(other in body for other in alien):
+    others = b",;" if layout.delimiter == BLANKS else b",; \t\f\v".replace(mark, b"")
+    if any(other in body for other in others):
         return None
     for dtype in (np.int64, np.float64):
         try:
             table = parse_numbers(body, path, width, dtype)
         except ReadError:
             continue
-        if mark != b" " and body.count(mark) != len(table) * (width - 1):
+        if len(table) == 0 or (mark != b" " and body.count(mark) != len(table) * (width - 1)):
             return None
+        if dtype == np.int64:
+            return table
+        ids = table[:, ends]
+        exact = bool((np.abs(ids) < _EXACT).all() and (ids == np.trunc(ids)).all())
         # As floats the ids 1e3 and 1000 would be one.
-        if dtype == np.float64 and (b"e" in body or b"E" in body or not _whole(table[:, ends])):
-            return None
-        return table if len(table) else None
+        return table if exact and b"e" not in body and b"E" not in body else None
     return None
 
 
-def _whole(ids: NDArray[Any]) -> bool:
-    return bool((np.abs(ids) < _EXACT).all() and (ids == np.trunc(ids)).all())
-
-
-def _relabel(ends: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The sorted distinct ids, and the ends as positions among them."""
+def _number_ids(ends: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the sorted distinct ids, and the ends as positions among them."""
     low, high = int(ends.min()), int(ends.max())
     if high - low < 4 * ends.size:
-        there = np.zeros(high - low + 1, dtype=bool)
-        there[ends - low] = True
-        position = np.cumsum(there) - 1
-        return np.flatnonzero(there) + low, position[ends - low]
+        present = np.zeros(high - low + 1, dtype=bool)
+        present[ends - low] = True
+        position = np.cumsum(present) - 1
+        return np.flatnonzero(present) + low, position[ends - low]
     ids, inverse = np.unique(ends, return_inverse=True)
     return ids, inverse.reshape(ends.shape)
 
 
-def _words(path: Path, layout: _Layout, changes: Counter[str]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Ids and ends row by row, which is slow and finds every fault."""
+def _read_words(
+    path: Path, layout: _Layout, changes: Counter[str]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return ids and ends row by row, which is slow and names the line of every fault."""
     text = read_text(path).replace("\r\n", "\n").replace("\r", "\n")
-    rows, number, flat = _rows(text, layout.delimiter, path), dict[str, int](), list[int]()
-    weights: list[str] = []
-    for row, (line, words) in enumerate(rows):
+    number, flat, weights = dict[str, int](), list[int](), list[str]()
+    fix = "write two node ids in every row"
+    for row, (line, words) in enumerate(_rows(text, layout.delimiter, path)):
         if len(words) < 2:
-            fix = "write two node ids in every row, or pass the delimiter"
-            raise_read_error(path, "a row has too few columns", quoted(" ".join(words)), fix, line)
+            got, pass_fix = quoted(" ".join(words)), f"{fix}, or pass the delimiter"
+            raise_read_error(path, "a row has too few columns", got, pass_fix, line)
         if len(words) != layout.width:
             got = f"{len(words)} columns after {layout.width} in the first row"
-            fix = "write the same columns in every row, and quote ids that hold the delimiter"
-            raise_read_error(path, "a row has another number of columns", got, fix, line)
+            same_fix = "write the same columns in every row, and quote ids that hold the delimiter"
+            raise_read_error(path, "a row has another number of columns", got, same_fix, line)
         if row == 0 and layout.header:
             continue
         for i in (layout.source, layout.target):
             if not words[i]:
-                got = f"nothing in column {i + 1}"
-                raise_read_error(
-                    path, "a node id is empty", got, "fill it in or drop the row", line
-                )
+                got, fill_fix = f"nothing in column {i + 1}", "fill it in or drop the row"
+                raise_read_error(path, "a node id is empty", got, fill_fix, line)
             flat.append(number.setdefault(words[i], len(number)))
         if layout.weight is not None:
             weights.append(words[layout.weight])
     if not flat:
-        raise_read_error(
-            path, "there are no edges", "a header only", "write two node ids in every row"
-        )
-    if layout.named or all(_is_number(word) for word in weights):
-        weighted = (word for word in weights if word)
-        changes["weights"] += sum(not _is_number(w) or float(w) != 1 for w in weighted)
+        raise_read_error(path, "there are no edges", "a header only", fix)
+    if layout.weight_named or all(map(_is_number, weights)):
+        changes["weights"] += sum(not _is_number(w) or float(w) != 1 for w in weights if w)
     ends = np.array(flat, dtype=np.int64).reshape(-1, 2).T
     matches = [_INTEGER.fullmatch(word) for word in number]
     values = [int(match[1]) for match in matches if match is not None]

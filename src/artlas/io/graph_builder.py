@@ -1,7 +1,7 @@
-"""What formats with named nodes and attributes share: from nodes and edges to a Reading.
+"""Build a :class:`Reading` of the nodes, edges and attributes of GraphML, GML and node-link JSON.
 
-Nodes keep the order of the file. Attributes that are numbers on every node become x, the one
-called y becomes y, and what is left out is said.
+Nodes keep the order of the file. Attributes that are numbers on every node become x, and the
+attribute y of graphs or nodes becomes y. What is left out is reported among the guesses.
 """
 
 from __future__ import annotations
@@ -14,18 +14,15 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from artlas.errors import quoted, raise_read_error
-from artlas.graphs.collection import Graphs
 from artlas.graphs.ragged import pointer
-from artlas.graphs.validation import check_features, check_labels
 from artlas.io.assembly import Reading, assemble
 
 WEIGHTS = ("weight", "value")
-NESTED = object()  # the value of an attribute that is a structure, or is given twice
-MOST_NAMES = 8
+NESTED = object()  # stands for the value of an attribute that is a structure
+NAMES_SHOWN = 8
 ENTRIES_ALWAYS = 1_000_000  # entries of x that defaults may add whatever the size of the file
 ENTRIES_PER_BYTE = 16
 FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -35,18 +32,15 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float))
 
 
-def integer(text: str) -> int:
-    """A whole number in ASCII digits; ValueError otherwise, also for thousands of digits."""
+def scalar(value: Any) -> Any:
+    return NESTED if isinstance(value, (list, tuple, dict)) else value
+
+
+def parse_integer(text: str) -> int:
+    """Parse a whole number in ASCII digits; ValueError otherwise, also for thousands of digits."""
     if not text.isascii() or "_" in text:
         raise ValueError(f"no integer: {text}")
     return int(text)
-
-
-def real(text: str) -> float:
-    """A decimal number; ValueError otherwise."""
-    if not text.isascii() or "_" in text:
-        raise ValueError(f"no number: {text}")
-    return float(text)
 
 
 @dataclass
@@ -56,34 +50,39 @@ class Column:
     rows: list[int] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
     default: Any = None
-    trouble: str = ""
+    problem: str = ""  # why it cannot be a column of x
+
+    @property
+    def used(self) -> bool:
+        return bool(self.rows or self.problem or self.default is not None)
 
     def add(self, row: int, value: Any) -> None:
-        if value is None or self.trouble:
+        if value is None or self.problem:
             return
         if is_number(value):
             self.rows.append(row)
             self.values.append(value)
             return
-        self.trouble = "text" if isinstance(value, str) else "not a number"
+        self.problem = "text" if isinstance(value, str) else "not a number"
         self.rows, self.values = [], []
 
-    def filled(self, nodes: int) -> list[Any]:
-        """One value for every node; ``trouble`` is set where there is none."""
-        if self.default is not None and not self.trouble:
-            if not is_number(self.default):
-                self.trouble = "text"
-                return []
-            every = [self.default] * nodes
+    def fill(self, nodes: int) -> list[Any]:
+        """Return one value for every node, or set ``problem`` if there is none for some."""
+        if self.problem:
+            return []
+        if self.default is not None and not is_number(self.default):
+            self.problem = "text"
+        elif self.default is not None:
+            values = [self.default] * nodes
             for row, value in zip(self.rows, self.values, strict=True):
-                every[row] = value
-            return every
-        if len(self.rows) < nodes and not self.trouble:
-            self.trouble = "not on every node"
+                values[row] = value
+            return values
+        elif len(self.rows) < nodes:
+            self.problem = "not on every node"
         return self.values
 
 
-class Builder:
+class GraphBuilder:
     """Takes graphs, nodes and edges in the order of a file and makes a Reading of them.
 
     ``where`` is a number that ``line_of`` turns into a line, or the name of the place in the file.
@@ -95,13 +94,14 @@ class Builder:
         self.path, self.size = path, size
         self.line: int | None = None  # of the graph, where every line holds one
         self.sizes: list[int] = []
-        self.graph_y: list[Any] = []
+        self.graph_labels: list[Any] = []
         self.names: list[Any] = []
         self.columns: dict[str, Column] = {}
         self.ends: list[int] = []  # source, target, source, target, ...
         self.directed: list[bool] = []
-        self.late: list[tuple[int, Hashable, int | str]] = []
-        self.numbers: dict[Hashable, int] = {}
+        self.unresolved: list[tuple[int, Hashable, int | str]] = []  # nodes that edges name early
+        self.numbers: dict[Hashable, int] = {}  # of the nodes of the graph that is being built
+        self.guesses: list[str] = []
         self.changes = Counter[str]()
 
     def raise_read_error(self, where: int | str, wrong: str, got: str, fix: str) -> NoReturn:
@@ -112,7 +112,7 @@ class Builder:
     def column(self, name: str) -> Column:
         return self.columns.setdefault(name, Column())
 
-    def node(self, key: Hashable, attributes: Mapping[str, Any], where: int | str) -> None:
+    def add_node(self, key: Hashable, attributes: Mapping[str, Any], where: int | str) -> None:
         """Add a node that edges call ``key``."""
         if key in self.numbers:
             fix = "give every node of a graph an id of its own"
@@ -123,117 +123,117 @@ class Builder:
         for name, value in attributes.items():
             self.column(name).add(row, value)
 
-    def edge(
-        self, source: Hashable, target: Hashable, where: int | str, directed: bool, weight: Any = 1
+    def add_edge(
+        self,
+        source: Hashable,
+        target: Hashable,
+        where: int | str,
+        directed: bool,
+        attributes: Mapping[str, Any],
     ) -> None:
         """Add an edge; its nodes may come later in the same graph."""
         for key in (source, target):
             number = self.numbers.get(key, -1)
             if number < 0:
-                self.late.append((len(self.ends), key, where))
+                self.unresolved.append((len(self.ends), key, where))
             self.ends.append(number)
         self.directed.append(directed)
+        weight = next((attributes[w] for w in WEIGHTS if attributes.get(w) is not None), None)
         if is_number(weight) and weight != 1:
             self.changes["weights"] += 1
 
-    def close(self, where: int | str, y: Any = None) -> None:
-        """End a graph: every edge must have found its nodes."""
+    def close_graph(self, where: int | str, y: Any = None) -> None:
+        """End a graph, whose edges must now all have their nodes."""
         if not self.numbers:
             fix = "leave out graphs without nodes"
             self.raise_read_error(where, "a graph has no nodes", f"graph {len(self.sizes)}", fix)
-        for position, key, place in self.late:
+        for position, key, place in self.unresolved:
             if key not in self.numbers:
+                wrong = "an edge names a node that is not there"
                 fix = "declare the node in the same graph, or drop the edge"
-                self.raise_read_error(
-                    place, "an edge names a node that is not there", quoted(key), fix
-                )
+                self.raise_read_error(place, wrong, quoted(key), fix)
             self.ends[position] = self.numbers[key]
         self.sizes.append(len(self.numbers))
-        self.graph_y.append(y)
-        self.late, self.numbers = [], {}
+        self.graph_labels.append(y)
+        self.unresolved, self.numbers = [], {}
 
-    def finish(self, names: Sequence[Any] | None = None, guesses: Sequence[str] = ()) -> Reading:
-        """The reading of all graphs; ``names`` replace the keys of the nodes as their names."""
+    def finish(self, names: Sequence[Any] | None = None) -> Reading:
+        """Return the reading of all graphs; ``names`` replace the nodes' keys as their ids."""
         if not self.sizes:
-            self.raise_read_error(
-                "", "there is no graph in the file", "none", "check that it is the right one"
-            )
-        said = list(guesses)
-        y, y_of = self._labels(said)
-        x = self._features(said, y_of)
+            fix = "check that it is the right one"
+            self.raise_read_error("", "there is no graph in the file", "none", fix)
+        y = self._labels()
+        x = self._features()
         directed = np.array(self.directed, dtype=bool)
         edges = np.array(self.ends, dtype=np.int64).reshape(-1, 2).T
-        one_way = bool(directed.any())
-        if one_way and not directed.all():
-            edges = both_ways(edges, directed, len(self.names), self.changes)
-        return assemble_flat(
+        if directed.any() and not directed.all():
+            edges = both_directions(edges, directed, len(self.names), self.changes)
+        return assemble(
             self.sizes,
             edges,
-            undirected=not one_way,
+            undirected=not directed.any(),
             x=x,
             y=y,
             ids=as_ids(self.names if names is None else names, self.sizes),
-            guesses=said,
+            guesses=self.guesses,
             changes=self.changes,
         )
 
-    def _labels(self, said: list[str]) -> tuple[Any, str]:
-        of_graphs = [y for y in self.graph_y if is_number(y) and math.isfinite(wide(y))]
-        if len(of_graphs) == len(self.sizes) and (y := as_labels(of_graphs)) is not None:
-            said.append("graph attribute y is y")
-            return y, "graph"
-        if any(y is not None for y in self.graph_y):
-            said.append("graph attribute y is not a number on every graph: left out")
-        column = self.columns.get("y")
-        if column is not None:
-            values = column.filled(len(self.names))
-            whole = not column.trouble and all(isinstance(value, int) for value in values)
-            if whole and (y := as_labels(values)) is not None:
-                said.append("node attribute y is y")
-                return y, "node"
-            column.trouble = column.trouble or "not whole numbers"
-        return None, ""
+    def _labels(self) -> Any:
+        """Return y of the graphs or nodes, and settle the column y of nodes."""
+        numbers = [y for y in self.graph_labels if is_number(y) and math.isfinite(as_float(y))]
+        column = self.columns.get("y", Column())
+        if len(numbers) == len(self.sizes) and (y := as_labels(numbers)) is not None:
+            self.guesses.append("graph attribute y is y")
+            column.problem = "not y of the graphs"
+            return y
+        if any(y is not None for y in self.graph_labels):
+            self.guesses.append("graph attribute y is not a number on every graph: left out")
+        values = column.fill(len(self.names))
+        whole = not column.problem and all(isinstance(value, int) for value in values)
+        if whole and (y := as_labels(values)) is not None:
+            self.guesses.append("node attribute y is y")
+            del self.columns["y"]
+            return y
+        column.problem = column.problem or "not whole numbers"
+        return None
 
-    def _features(self, said: list[str], y_of: str) -> Any:
-        nodes, kept, left = len(self.names), [], dict[str, list[str]]()
-        most = ENTRIES_ALWAYS + ENTRIES_PER_BYTE * self.size
-        if nodes * sum(column.default is not None for column in self.columns.values()) > most:
-            got = f"{len(self.columns):,} attributes for {nodes:,} nodes from {self.size:,} bytes"
-            self.raise_read_error(
-                "", "default values make far too much of the file", got, "drop the defaults"
-            )
-        for name, column in self.columns.items():
-            if name == "y" and y_of == "node":
-                continue
-            if name == "y" and y_of == "graph":
-                column.trouble = "not y of the graphs"
-            if not (column.rows or column.trouble or column.default is not None):
-                continue
-            values = column.filled(nodes)
-            if not column.trouble:
-                numbers = np.fromiter(map(wide, values), dtype=np.float64, count=nodes)
+    def _features(self) -> Any:
+        nodes, kept, left_out = len(self.names), dict[str, Any](), dict[str, list[str]]()
+        columns = {name: column for name, column in self.columns.items() if column.used}
+        defaults = sum(column.default is not None for column in columns.values())
+        if nodes * defaults > ENTRIES_ALWAYS + ENTRIES_PER_BYTE * self.size:
+            got = f"{len(columns):,} attributes for {nodes:,} nodes from {self.size:,} bytes"
+            wrong = "default values make far too much of the file"
+            self.raise_read_error("", wrong, got, "drop the defaults")
+        for name, column in columns.items():
+            values = column.fill(nodes)
+            if not column.problem:
+                numbers = np.fromiter(map(as_float, values), dtype=np.float64, count=nodes)
                 if (np.abs(numbers) <= FLOAT32_MAX).all():
-                    kept.append((name, numbers.astype(np.float32)))
+                    kept[name] = numbers.astype(np.float32)
                 else:
-                    column.trouble = "not finite on every node"
-            if column.trouble:
-                left.setdefault(column.trouble, []).append(name)
+                    column.problem = "not finite on every node"
+            if column.problem:
+                left_out.setdefault(column.problem, []).append(name)
         if kept:
-            said.append(f"{phrase([name for name, _ in kept])} x")
-        said += [f"{phrase(names)} {trouble}: left out" for trouble, names in left.items()]
-        return np.stack([values for _, values in kept], axis=1) if kept else None
+            self.guesses.append(f"{attribute_phrase(list(kept))} x")
+        for problem, names in left_out.items():
+            self.guesses.append(f"{attribute_phrase(names)} {problem}: left out")
+        return np.stack(list(kept.values()), axis=1) if kept else None
 
 
-def phrase(names: Sequence[str]) -> str:
-    """``node attributes a, b are``, shortened where there are many."""
-    text = ", ".join(name if len(name) <= 60 else f"{name[:57]}..." for name in names[:MOST_NAMES])
-    if len(names) > MOST_NAMES:
-        text += f" and {len(names) - MOST_NAMES} more"
+def attribute_phrase(names: Sequence[str]) -> str:
+    """Return ``node attributes a, b are``, shortened where there are many."""
+    short = [name if len(name) <= 60 else f"{name[:57]}..." for name in names[:NAMES_SHOWN]]
+    text = ", ".join(short)
+    if len(names) > NAMES_SHOWN:
+        text += f" and {len(names) - NAMES_SHOWN} more"
     return f"node attribute {text} is" if len(names) == 1 else f"node attributes {text} are"
 
 
-def wide(value: Any) -> float:
-    """A number as a float; infinity where it is too large to be one."""
+def as_float(value: Any) -> float:
+    """Return a number as a float, infinity if it is too large."""
     try:
         return float(value)
     except OverflowError:
@@ -241,9 +241,9 @@ def wide(value: Any) -> float:
 
 
 def as_labels(values: Sequence[Any]) -> NDArray[Any] | None:
-    """Numbers as int64 if all are whole by type, else float64; None if they do not fit."""
+    """Return numbers as int64 if all are whole by type, else as float64; None if they overflow."""
     if not all(isinstance(value, int) for value in values):
-        return np.array([wide(value) for value in values], dtype=np.float64)
+        return np.array([as_float(value) for value in values], dtype=np.float64)
     try:
         return np.array([int(value) for value in values], dtype=np.int64)
     except OverflowError:
@@ -251,53 +251,35 @@ def as_labels(values: Sequence[Any]) -> NDArray[Any] | None:
 
 
 def as_ids(names: Sequence[Any], sizes: Sequence[int]) -> NDArray[Any] | None:
-    """Names of nodes: int64 if all are integers, else str; None if they only count from 0."""
+    """Return ids as int64 if all are integers, else as str; None if they only count from 0."""
     try:
-        numbers = np.array([whole_name(name) for name in names], dtype=np.int64)
+        numbers = np.array([_integer_name(name) for name in names], dtype=np.int64)
     except (ValueError, OverflowError):
         ids = np.empty(len(names), dtype=object)
-        ids[:] = [name if isinstance(name, str) else str(name) for name in names]
+        # Escapes of GML and JSON can name half a surrogate pair, which no file can store.
+        ids[:] = [str(name).encode(errors="replace").decode() for name in names]
         return ids
     ptr = pointer(sizes)
     plain = np.array_equal(numbers, np.arange(ptr[-1]) - np.repeat(ptr[:-1], np.diff(ptr)))
     return None if plain else numbers
 
 
-def whole_name(name: Any) -> int:
-    """The integer that a name is, written as one writes it; ValueError for any other name."""
-    if isinstance(name, str) and len(name) <= 20 and str(number := integer(name)) == name:
+def _integer_name(name: Any) -> int:
+    """Return the integer that a name is, written in the usual way; ValueError for other names."""
+    if isinstance(name, str) and len(name) <= 20 and str(number := parse_integer(name)) == name:
         return number
     if isinstance(name, int) and not isinstance(name, bool):
         return name
     raise ValueError("no integer")
 
 
-def both_ways(edges: Any, directed: Any, nodes: int, changes: Counter[str]) -> Any:
-    """Undirected edges in both directions, beside directed ones, which stay as they are."""
+def both_directions(edges: Any, directed: Any, nodes: int, changes: Counter[str]) -> Any:
+    """Store undirected edges in both directions, and directed ones as they are."""
     source, target = edges[:, ~directed]
     loops = source == target
-    stored = (source * nodes + target)[~loops]
-    once = np.unique(stored)
-    changes["duplicates"] += len(stored) - len(once)
-    every = np.unique(np.concatenate([once, once % nodes * nodes + once // nodes]))
-    parts = [np.stack([every // nodes, every % nodes]), np.stack([source[loops], target[loops]])]
-    return np.concatenate([edges[:, directed], *parts], axis=1)
-
-
-def assemble_flat(
-    sizes: Sequence[int],
-    edges: Any,
-    *,
-    undirected: bool,
-    x: Any = None,
-    y: Any = None,
-    ids: NDArray[Any] | None = None,
-    guesses: Sequence[str] = (),
-    changes: Counter[str] | None = None,
-) -> Reading:
-    """As assemble, for the edges of all graphs in one [2, E] of global ids: no array per graph."""
-    features, labels = check_features(x, sizes), check_labels(y, sizes)
-    whole = assemble([sum(sizes)], [edges], undirected=undirected, guesses=guesses, changes=changes)
-    node_ptr = torch.from_numpy(pointer(sizes))
-    made = Graphs(node_ptr, whole.graphs.row_ptr, whole.graphs.col, features, labels, ids)
-    return Reading(made, whole.guesses, whole.changes)
+    listed = (source * nodes + target)[~loops]
+    once = np.unique(listed)
+    changes["duplicates"] += len(listed) - len(once)
+    entries = np.unique(np.concatenate([once, once % nodes * nodes + once // nodes]))
+    stored = np.stack([entries // nodes, entries % nodes])
+    return np.concatenate([edges[:, directed], stored, edges[:, ~directed][:, loops]], axis=1)

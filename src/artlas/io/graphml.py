@@ -1,4 +1,4 @@
-"""GraphML, read by expat as a stream: no entity, no document type and no other file is followed."""
+"""GraphML, read as a stream by expat, which follows no entity, document type or other file."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from xml.parsers import expat
 from artlas.errors import ReadError, quoted, raise_read_error
 from artlas.files.untrusted import read_bytes
 from artlas.io.assembly import Reading
-from artlas.io.graph_builder import NESTED, WEIGHTS, Builder, integer, real
+from artlas.io.graph_builder import NESTED, WEIGHTS, GraphBuilder, parse_integer
 
 _REFUSED = {
     "hyperedge": ("hyperedges are not read", "write each as edges between pairs of nodes"),
     "port": ("ports are not read", "drop the ports: edges then join the nodes themselves"),
 }
-_INSIDE = {
+_PARENTS = {
     "graphml": {""},
     "key": {"graphml"},
     "default": {"key"},
@@ -24,6 +24,24 @@ _INSIDE = {
     "edge": {"graph"},
     "data": {"graph", "node", "edge"},
 }
+_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
+
+
+def read(path: Path) -> Reading:
+    """Read the graphs of a GraphML file, one for each <graph>."""
+    data = read_bytes(path)
+    reader = _Reader(path, len(data))
+    try:
+        reader.parser.Parse(data, True)
+    except ReadError:
+        raise
+    except expat.ExpatError as error:
+        got = expat.ErrorString(error.code)
+        raise_read_error(path, "this is not well-formed XML", got, "write it anew", error.lineno)
+    except (LookupError, ValueError) as error:
+        wrong = "the encoding of the file is not known"
+        raise_read_error(path, wrong, str(error), "save it as UTF-8", 1)
+    return reader.finish()
 
 
 class _Key:
@@ -32,14 +50,14 @@ class _Key:
     def __init__(self, declared: dict[str, str]) -> None:
         self.name = declared.get("attr.name", declared.get("id", ""))
         self.target = declared.get("for", "all")
-        self.kind = declared.get("attr.type", "string")
+        self.type = declared.get("attr.type", "string")
 
 
 class _Reader:
-    """What expat calls, element by element."""
+    """The handlers that expat calls at every start and end of an element."""
 
     def __init__(self, path: Path, size: int) -> None:
-        self.build = Builder(path, size)
+        self.build = GraphBuilder(path, size)
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self.start
@@ -55,7 +73,7 @@ class _Reader:
         self.text: list[str] = []
         self.structured = False
         self.element_line = 0
-        self.element: dict[str, str] = {}  # the attributes of the open <node> or <edge>
+        self.element: dict[str, str] = {}  # the XML attributes of the open <node> or <edge>
         self.values: dict[str, Any] = {}
         self.graph_values: dict[str, Any] = {}
         self.defaults: dict[tuple[str, str], Any] = {}
@@ -65,44 +83,29 @@ class _Reader:
         self.build.raise_read_error(line or self.parser.CurrentLineNumber, wrong, got, fix)
 
     def doctype(self, *_: Any) -> None:
-        fix = "delete the <!DOCTYPE ...> part"
-        self.raise_read_error(
-            "document types and entities are refused", "a <!DOCTYPE ...> or <!ENTITY>", fix
-        )
+        wrong, got = "document types and entities are refused", "a <!DOCTYPE ...> or <!ENTITY>"
+        self.raise_read_error(wrong, got, "delete the <!DOCTYPE ...> part")
 
     def characters(self, text: str) -> None:
         if self.skipped == 0 and self.open[-1] in ("data", "default"):
             self.text.append(text)
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        name = tag.rpartition(":")[2]
-        if self.skipped or self.open[-1] in ("data", "default"):
+        name, parent = tag.rpartition(":")[2], self.open[-1]
+        if self.skipped or parent in ("data", "default"):
             self.skipped, self.structured = self.skipped + 1, True
             return
-        if name in _REFUSED:
-            wrong, fix = _REFUSED[name]
-            self.raise_read_error(wrong, f"<{name}> in <{self.open[-1]}>", fix)
-        if name == "graph" and "graph" in self.open:
-            got = f"<graph> in <{self.open[-1]}>"
-            self.raise_read_error(
-                "nested graphs are not read", got, "write each graph beside the others"
-            )
-        if self.open == [""] and name != "graphml":
-            self.raise_read_error(
-                "this is not GraphML", f"<{quoted(name)}> first", "start with <graphml>"
-            )
-        if self.open[-1] not in _INSIDE.get(name, ()):
-            if name in _INSIDE:
-                self.raise_read_error(
-                    "an element is out of place", f"<{name}> in <{self.open[-1]}>", "move it"
-                )
+        self._check_place(name, parent)
+        if parent not in _PARENTS.get(name, ()):
             self.skipped = 1
             return
         self.open.append(name)
         if name in ("data", "default"):
             self.text, self.structured, self.line = [], False, self.parser.CurrentLineNumber
         if name == "key":
-            self.declare(attributes)
+            if "id" not in attributes:
+                self.raise_read_error("a <key> has no id", quoted(attributes), "add id=...")
+            self.key = self.keys[attributes["id"]] = _Key(attributes)
         elif name == "graph":
             self.directed = attributes.get("edgedefault", "").strip().lower() == "directed"
             self.graph_values = {}
@@ -115,27 +118,36 @@ class _Reader:
                 got, fix = quoted(attributes.get("key")), "declare it by <key> before the graph"
                 self.raise_read_error("a <data> names a key that is not declared", got, fix)
 
-    def declare(self, attributes: dict[str, str]) -> None:
-        if "id" not in attributes:
-            self.raise_read_error("a <key> has no id", quoted(attributes), "give every key an id")
-        self.key = self.keys[attributes["id"]] = _Key(attributes)
+    def _check_place(self, name: str, parent: str) -> None:
+        """Refuse an element that cannot be passed over."""
+        got = f"<{name}> in <{parent}>"
+        if name in _REFUSED:
+            wrong, fix = _REFUSED[name]
+            self.raise_read_error(wrong, got, fix)
+        if name == "graph" and "graph" in self.open:
+            fix = "write each graph beside the others"
+            self.raise_read_error("nested graphs are not read", got, fix)
+        if parent == "" and name != "graphml":
+            got, fix = f"<{quoted(name)}> first", "start with <graphml>"
+            self.raise_read_error("this is not GraphML", got, fix)
+        if name in _PARENTS and parent not in _PARENTS[name]:
+            self.raise_read_error("an element is out of place", got, "move it")
 
     def value(self, key: _Key) -> Any:
-        """The text of the open <data> or <default> as the declared type; None if it is empty."""
+        """Return the text of the open element as the declared type; None if it is empty."""
         text = "".join(self.text).strip()
         if self.structured:
             return NESTED
-        if key.kind == "string" or not text:
+        if key.type == "string" or not text:
             return text or None
         try:
-            if key.kind == "boolean":
-                return {"true": True, "false": False, "1": True, "0": False}[text.lower()]
-            return integer(text) if key.kind in ("int", "long") else real(text)
+            if key.type == "boolean":
+                return _BOOLEANS[text.lower()]
+            return parse_integer(text) if key.type in ("int", "long") else _parse_real(text)
         except (KeyError, ValueError):
-            got = f"{quoted(text)} for {quoted(key.name)}, declared as {quoted(key.kind)}"
-            self.raise_read_error(
-                "a value is not of its type", got, "correct one of them", self.line
-            )
+            got = f"{quoted(text)} for {quoted(key.name)}, declared as {quoted(key.type)}"
+            fix = "correct one of them"
+            self.raise_read_error("a value is not of its type", got, fix, self.line)
 
     def end(self, tag: str) -> None:
         if self.skipped:
@@ -148,12 +160,12 @@ class _Reader:
             values = self.graph_values if self.open[-1] == "graph" else self.values
             values[self.key.name] = self.value(self.key)
         elif name == "node":
-            self.build.node(self.attribute("id"), self.values, self.element_line)
+            self.build.add_node(self.attribute("id"), self.values, self.element_line)
         elif name == "edge":
-            self.edge()
+            self.add_edge()
         elif name == "graph":
             y = self.graph_values.get("y", self.default("graph", "y"))
-            self.build.close(self.parser.CurrentLineNumber, y)
+            self.build.close_graph(self.parser.CurrentLineNumber, y)
 
     def attribute(self, name: str) -> str:
         if name not in self.element:
@@ -164,13 +176,12 @@ class _Reader:
     def default(self, target: str, name: str) -> Any:
         return self.defaults.get((target, name), self.defaults.get(("all", name)))
 
-    def edge(self) -> None:
+    def add_edge(self) -> None:
         source, target = self.attribute("source"), self.attribute("target")
         own = self.element.get("directed", "").strip().lower()
         directed = own in ("true", "1") if own else self.directed
-        weights = [self.values.get(name, self.default("edge", name)) for name in WEIGHTS]
-        weight = weights[0] if weights[0] is not None else weights[1]
-        self.build.edge(source, target, self.element_line, directed, weight)
+        weights = {name: self.values.get(name, self.default("edge", name)) for name in WEIGHTS}
+        self.build.add_edge(source, target, self.element_line, directed, weights)
 
     def finish(self) -> Reading:
         # Columns come in the order in which nodes use them: NetworkX declares them in reverse.
@@ -180,19 +191,7 @@ class _Reader:
         return self.build.finish()
 
 
-def read(path: Path) -> Reading:
-    """The graphs of a GraphML file, one for every <graph>."""
-    data = read_bytes(path)
-    reader = _Reader(path, len(data))
-    try:
-        reader.parser.Parse(data, True)
-    except ReadError:
-        raise
-    except expat.ExpatError as error:
-        got = expat.ErrorString(error.code)
-        raise_read_error(path, "this is not well-formed XML", got, "write it anew", error.lineno)
-    except (LookupError, ValueError) as error:
-        raise_read_error(
-            path, "the encoding of the file is not known", str(error), "save it as UTF-8", 1
-        )
-    return reader.finish()
+def _parse_real(text: str) -> float:
+    if not text.isascii() or "_" in text:
+        raise ValueError(f"no number: {text}")
+    return float(text)

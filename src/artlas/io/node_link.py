@@ -11,142 +11,116 @@ from typing import Any
 from artlas.errors import quoted, raise_read_error
 from artlas.files.untrusted import read_text, suffix
 from artlas.io.assembly import Reading
-from artlas.io.graph_builder import NESTED, WEIGHTS, Builder, is_number
+from artlas.io.graph_builder import GraphBuilder, as_float, is_number, scalar
 
 
-def _whole(text: str) -> int | float:
+def read(path: Path) -> Reading:
+    """Read the graphs of an object, of a list of objects, or of one object a line (.jsonl)."""
+    text = read_text(path)
+    build = GraphBuilder(path, len(text))
     try:
-        return int(text)
-    except ValueError:
-        return math.inf
+        if suffix(path) in (".jsonl", ".ndjson"):
+            for i, row in enumerate(text.split("\n")):
+                build.line = i + 1
+                if row.strip():
+                    _add_graph(build, _decode(path, row, i), "")
+            build.line = None
+        else:
+            value = _decode(path, text)
+            for g, graph in enumerate(value if isinstance(value, list) else [value]):
+                _add_graph(build, graph, f"[{g}]" if isinstance(value, list) else "")
+    except RecursionError:
+        got, fix = "thousands of levels", "write a flat object with nodes and links"
+        raise_read_error(path, "the JSON is nested too deeply", got, fix, build.line)
+    return build.finish()
 
 
-def _decode(path: Path, text: str, before: int = 0) -> Any:
-    """The value that JSON text stands for; ``before`` is how many lines precede it."""
+def _decode(path: Path, text: str, lines_before: int = 0) -> Any:
     try:
         try:
             return json.loads(text)
         except json.JSONDecodeError:
             raise
         except ValueError:  # an integer of thousands of digits
-            return json.loads(text, parse_int=_whole)
+            return json.loads(text, parse_int=_integer_or_infinity)
     except json.JSONDecodeError as error:
         got, fix = f"{error.msg} at column {error.colno}", "correct it or write the file anew"
-        raise_read_error(path, "this is not JSON", got, fix, before + error.lineno)
+        raise_read_error(path, "this is not JSON", got, fix, lines_before + error.lineno)
 
 
-class _Reader:
-    """Takes one object after the other; ``where`` says which one errors speak of."""
-
-    def __init__(self, path: Path, size: int) -> None:
-        self.build = Builder(path, size)
-        self.by_position = 0
-
-    def graph(self, value: Any, where: str) -> None:
-        fix = "write an object with the lists nodes and links, as networkx.node_link_data does"
-        if not isinstance(value, dict):
-            self.build.raise_read_error(where, "a graph is not an object", quoted(value), fix)
-        keys = [key for key in ("links", "edges") if isinstance(value.get(key), list)]
-        if not isinstance(value.get("nodes"), list) or not keys:
-            got = f"the keys {quoted(sorted(value))}"
-            self.build.raise_read_error(
-                where, "a graph has no list of nodes or no list of links", got, fix
-            )
-        if len(keys) == 2:
-            self.build.raise_read_error(
-                where, "a graph has both links and edges", "two lists", "keep one"
-            )
-        directed = value.get("directed", False)
-        if not isinstance(directed, (bool, int)) or directed not in (0, 1):
-            got = quoted(directed)
-            self.build.raise_read_error(where, "directed is not true or false", got, "correct it")
-        inner = f"{where}." if where else ""
-        named = self.nodes(value["nodes"], f"{inner}nodes")
-        self.links(value[keys[0]], f"{inner}{keys[0]}", named, directed == 1)
-        more = value.get("graph")
-        y = more.get("y", value.get("y")) if isinstance(more, dict) else value.get("y")
-        self.build.close(where, y)
-
-    def nodes(self, nodes: list[Any], where: str) -> bool:
-        """Add the nodes; whether they have ids."""
-        named = any(isinstance(node, dict) and "id" in node for node in nodes)
-        for i, node in enumerate(nodes):
-            place = f"{where}[{i}]"
-            if not isinstance(node, dict):
-                fix = 'write every node as an object, {"id": ...}'
-                self.build.raise_read_error(place, "a node is not an object", quoted(node), fix)
-            if named and "id" not in node:
-                fix = "give an id to every node or to none"
-                self.build.raise_read_error(place, "a node has no id", quoted(node), fix)
-            key = self.key(node["id"], place) if named else i
-            values = {name: _scalar(node[name]) for name in node if name != "id"}
-            self.build.node(key, values, place)
-        self.by_position += not named
-        return named
-
-    def links(self, links: list[Any], where: str, named: bool, directed: bool) -> None:
-        for i, link in enumerate(links):
-            place = f"{where}[{i}]"
-            if not isinstance(link, dict) or "source" not in link or "target" not in link:
-                fix = 'write {"source": ..., "target": ...}'
-                self.build.raise_read_error(
-                    place, "a link has no source or no target", quoted(link), fix
-                )
-            ends = [self.key(link[name], place) for name in ("source", "target")]
-            if not named and not all(type(end) is int for end in ends):
-                fix = "give the nodes ids, or number them from 0 in the links"
-                self.build.raise_read_error(
-                    place, "nodes without ids are not named by position", quoted(link), fix
-                )
-            weight = next((link[name] for name in WEIGHTS if link.get(name) is not None), None)
-            self.build.edge(ends[0], ends[1], place, directed, weight)
-
-    def key(self, value: Any, where: str) -> Hashable:
-        """An id: a string or a number, or a list of such, which NetworkX writes for a tuple."""
-        parts = value if isinstance(value, list) else [value]
-        for part in parts:
-            plain = isinstance(part, str) or (is_number(part) and math.isfinite(_wide(part)))
-            if not plain:
-                fix = "use strings or numbers as ids"
-                self.build.raise_read_error(
-                    where, "an id is not a string or a number", quoted(value), fix
-                )
-        return tuple(value) if isinstance(value, list) else value
-
-
-def _wide(value: Any) -> float:
-    return 0.0 if isinstance(value, int) else float(value)
-
-
-def _scalar(value: Any) -> Any:
-    return NESTED if isinstance(value, (list, dict)) else value
-
-
-def read(path: Path) -> Reading:
-    """The graphs of a node-link file: an object, a list of them, or one on every line (.jsonl)."""
-    text = read_text(path)
-    reader = _Reader(path, len(text))
+def _integer_or_infinity(text: str) -> int | float:
     try:
-        _read(reader, path, text)
-    except RecursionError:
-        fix = "write a flat object with nodes and links"
-        line = reader.build.line
-        raise_read_error(path, "the JSON is nested too deeply", "thousands of levels", fix, line)
-    said = ["nodes have no id: links are positions"] if reader.by_position else []
-    return reader.build.finish(guesses=said)
+        return int(text)
+    except ValueError:
+        return math.inf
 
 
-def _read(reader: _Reader, path: Path, text: str) -> None:
-    if suffix(path) in (".jsonl", ".ndjson"):
-        for i, row in enumerate(text.split("\n")):
-            reader.build.line = i + 1
-            if row.strip():
-                reader.graph(_decode(path, row, i), "")
-        reader.build.line = None
-        return
-    value = _decode(path, text)
-    if not isinstance(value, list):
-        reader.graph(value, "")
-        return
-    for g, graph in enumerate(value):
-        reader.graph(graph, f"[{g}]")
+def _add_graph(build: GraphBuilder, value: Any, where: str) -> None:
+    """Add a decoded graph; ``where`` it is in the file is for errors."""
+    fix = "write an object with the lists nodes and links, as networkx.node_link_data does"
+    if not isinstance(value, dict):
+        build.raise_read_error(where, "a graph is not an object", quoted(value), fix)
+    keys = [key for key in ("links", "edges") if isinstance(value.get(key), list)]
+    if not isinstance(value.get("nodes"), list) or not keys:
+        wrong = "a graph has no list of nodes or no list of links"
+        build.raise_read_error(where, wrong, f"the keys {quoted(sorted(value))}", fix)
+    if len(keys) == 2:
+        build.raise_read_error(where, "a graph has both links and edges", "two lists", "keep one")
+    directed = value.get("directed", False)
+    if not isinstance(directed, (bool, int)) or directed not in (0, 1):
+        wrong = "directed is not true or false"
+        build.raise_read_error(where, wrong, quoted(directed), "correct it")
+    prefix = f"{where}." if where else ""
+    named = _add_nodes(build, value["nodes"], f"{prefix}nodes")
+    _add_links(build, value[keys[0]], f"{prefix}{keys[0]}", named, directed == 1)
+    more = value.get("graph")
+    y = more.get("y", value.get("y")) if isinstance(more, dict) else value.get("y")
+    build.close_graph(where, y)
+
+
+def _add_nodes(build: GraphBuilder, nodes: list[Any], where: str) -> bool:
+    """Add the nodes and return whether they have ids; if not, links give their positions."""
+    named = any(isinstance(node, dict) and "id" in node for node in nodes)
+    for i, node in enumerate(nodes):
+        place = f"{where}[{i}]"
+        if not isinstance(node, dict):
+            fix = 'write every node as an object, {"id": ...}'
+            build.raise_read_error(place, "a node is not an object", quoted(node), fix)
+        if named and "id" not in node:
+            fix = "give an id to every node or to none"
+            build.raise_read_error(place, "a node has no id", quoted(node), fix)
+        key = _node_key(build, node["id"], place) if named else i
+        build.add_node(key, {n: scalar(value) for n, value in node.items() if n != "id"}, place)
+    guess = "nodes have no id: links are positions"
+    if not named and guess not in build.guesses:
+        build.guesses.append(guess)
+    return named
+
+
+def _add_links(
+    build: GraphBuilder, links: list[Any], where: str, named: bool, directed: bool
+) -> None:
+    for i, link in enumerate(links):
+        place = f"{where}[{i}]"
+        if not isinstance(link, dict) or "source" not in link or "target" not in link:
+            fix = 'write {"source": ..., "target": ...}'
+            build.raise_read_error(place, "a link has no source or no target", quoted(link), fix)
+        source, target = (_node_key(build, link[name], place) for name in ("source", "target"))
+        if not named and not type(source) is type(target) is int:
+            wrong = "nodes without ids are not named by position"
+            fix = "give the nodes ids, or number them from 0 in the links"
+            build.raise_read_error(place, wrong, quoted(link), fix)
+        build.add_edge(source, target, place, directed, link)
+
+
+def _node_key(build: GraphBuilder, value: Any, where: str) -> Hashable:
+    """Return an id: a string, a number, or a tuple of such, which JSON stores as a list."""
+    for part in value if isinstance(value, list) else [value]:
+        if not (isinstance(part, str) or _is_finite(part)):
+            wrong, fix = "an id is not a string or a number", "use strings or numbers as ids"
+            build.raise_read_error(where, wrong, quoted(value), fix)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _is_finite(value: Any) -> bool:
+    return is_number(value) and (isinstance(value, int) or math.isfinite(as_float(value)))

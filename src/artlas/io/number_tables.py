@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,14 @@ _NUMBERS = {
 def read_numbers(
     path: Path, columns: int | None = None, dtype: Any = np.int64, skip: int = 0
 ) -> NDArray[Any]:
-    """The numbers of a text file (.gz, .xz, .bz2 too), [rows, columns]; see parse_numbers."""
+    """Read the numbers of a text file (.gz, .xz, .bz2 too), [rows, columns]; see parse_numbers."""
     return parse_numbers(mapped(path), path, columns, dtype, skip)
 
 
 def parse_numbers(
     data: Any, path: Path, columns: int | None = None, dtype: Any = np.int64, skip: int = 0
 ) -> NDArray[Any]:
-    """The numbers of text, [rows, columns], int64, int32 or float64; ``path`` is for errors.
+    """Parse the numbers of text, [rows, columns], int64, int32 or float64; errors name ``path``.
 
     Numbers are separated by a comma, a semicolon or blanks. Blank lines, lines that start with
     # or %, and the first ``skip`` lines are passed over. Without ``columns`` the first row tells
@@ -39,36 +39,30 @@ def parse_numbers(
     """
     kind, native = np.dtype(dtype), kernels.native_data()
     if native is None:
-        return _parse_slowly(bytes(data), path, columns, kind, skip)
-    bytes_ = np.frombuffer(data, dtype=np.uint8) if isinstance(data, bytes) else data
-    table = native.text_table(bytes_, columns, skip)
+        return _parse_in_python(bytes(data), path, columns, kind, skip)
+    values = np.frombuffer(data, dtype=np.uint8) if isinstance(data, bytes) else data
+    table = native.text_table(values, columns, skip)
     out = np.empty((table.rows, table.columns), dtype=kind)
     if not table.parse(out):
-        fault, text = table.fault, _told(table.text)
-        _refuse_row(path, fault.name, table.columns, table.found, text, kind, table.line)
+        fault = table.fault.name
+        _raise_row_error(path, fault, table.columns, table.found, table.text, kind, table.line)
     return out
 
 
-def _refuse_row(
-    path: Path, fault: str, columns: int, found: int, text: str, kind: Any, line: int
-) -> None:
+def _raise_row_error(
+    path: Path, fault: str, columns: int, count: int, row: bytes, kind: Any, line: int
+) -> NoReturn:
+    got = quoted(row[:60].strip(BLANKS).decode("ascii", "replace"))
     fix = f"write {columns} {'whole ' if kind.kind == 'i' else ''}numbers in every row"
     if fault in ("few", "many"):
-        raise_read_error(
-            path, f"a row has not {columns} values", f"{found} in {quoted(text)}", fix, line
-        )
+        raise_read_error(path, f"a row has not {columns} values", f"{count} in {got}", fix, line)
     wrong = f"a value is out of range for {kind}" if fault == "range" else "a value is no number"
-    raise_read_error(path, wrong, quoted(text), fix, line)
+    raise_read_error(path, wrong, got, fix, line)
 
 
-def _told(line: bytes) -> str:
-    return line[:60].strip(BLANKS).decode("ascii", "replace")
-
-
-def _parse_slowly(
+def _parse_in_python(
     data: bytes, path: Path, columns: int | None, kind: Any, skip: int
 ) -> NDArray[Any]:
-    """The same without compiled code."""
     rows = []
     for line, text in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         words = _SEPARATOR.split(text.strip(BLANKS))
@@ -78,12 +72,13 @@ def _parse_slowly(
         columns = count if columns is None else columns
         values, fault = _parse_row(words, columns, kind)
         if fault:
-            _refuse_row(path, fault, columns, count, _told(text), kind, line)
+            _raise_row_error(path, fault, columns, count, text, kind, line)
         rows.append(np.array(values, dtype=kind))
     return np.array(rows, dtype=kind).reshape(len(rows), columns or 0)
 
 
 def _parse_row(words: list[bytes], columns: int, kind: Any) -> tuple[list[Any], str]:
+    """Return the values of a row, and its fault as the compiled parser names it."""
     values: list[Any] = []
     for i, word in enumerate(words):
         if i == columns:

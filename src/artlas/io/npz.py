@@ -1,0 +1,124 @@
+"""NumPy archives (.npz): a SciPy matrix, an edge_index, or a square array, as one graph."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from artlas.errors import quoted, raise_read_error
+from artlas.files.untrusted import read_npz
+from artlas.graphs.convert import drop_weights, matrix_edges
+from artlas.graphs.validation import SQUARE_FIX
+from artlas.io.assembly import Reading, assemble, check_announced
+
+_SAVE = "write it anew by scipy.sparse.save_npz"
+_INDICES = {"csr": ("indices", "indptr"), "csc": ("indices", "indptr"), "coo": ("row", "col")}
+
+
+def read(path: Path) -> Reading:
+    """Read one graph from an archive of SciPy, or of NumPy with edge_index or a square array."""
+    arrays, changes = read_npz(path), Counter[str]()
+    more: dict[str, Any] = {
+        name: arrays.pop(name) for name in ("x", "y", "num_nodes") if name in arrays
+    }
+    if "format" in arrays:
+        used, guess = {"format", "shape", "data", "indices", "indptr", "row", "col"}, "SciPy"
+        matrix = _sparse_matrix(path, arrays)
+        n, edges = matrix.shape[0], matrix_edges(matrix, "the matrix", changes)
+    elif "edge_index" in arrays:
+        used, guess = {"edge_index", "edge_weight"}, "edge_index"
+        n, edges = _edge_index(path, arrays, more, changes)
+    else:
+        name = "adjacency" if "adjacency" in arrays else _only_square(path, arrays, more)
+        used, guess, array = {name}, f"array {name!r} is an adjacency", arrays[name]
+        if array.ndim != 2 or array.shape[0] != array.shape[1]:
+            got = f"shape {list(array.shape)}"
+            raise_read_error(path, f"array {name!r} is not square", got, SQUARE_FIX)
+        n = len(array)
+        check_announced(path, n, path.stat().st_size)
+        edges = matrix_edges(array, f"array {name!r}", changes)
+    ignored = sorted(set(arrays) - {*used, "_is_array"})
+    guesses = [guess, *(f"array {quoted(name)} ignored" for name in ignored[:8])]
+    x, y = more.get("x"), more.get("y")
+    return assemble([n], [edges], undirected=False, x=x, y=y, guesses=guesses, changes=changes)
+
+
+def _only_square(path: Path, arrays: dict[str, Any], more: Iterable[str]) -> str:
+    matrices = [name for name, array in arrays.items() if array.ndim == 2]
+    if len(matrices) != 1:
+        got = f"arrays {quoted(sorted([*arrays, *more]))}"
+        fix = "save edge_index [2, E], adjacency [n, n], or a matrix by scipy.sparse.save_npz"
+        raise_read_error(path, "the archive holds no graph that is known", got, fix)
+    return matrices[0]
+
+
+def _integers(path: Path, arrays: dict[str, Any], name: str, ndim: int) -> NDArray[np.int64]:
+    array = arrays.get(name)
+    if array is None:
+        raise_read_error(path, f"array {name!r} is missing", f"{quoted(sorted(arrays))}", _SAVE)
+    if array.ndim != ndim or array.dtype.kind not in "iu":
+        wrong = f"array {name!r} is no integer array of {ndim} dimensions"
+        raise_read_error(path, wrong, f"{array.dtype} of shape {list(array.shape)}", _SAVE)
+    if array.size and int(array.max()) >= 2**63:
+        raise_read_error(path, f"array {name!r} is out of range", f"{array.max()}", _SAVE)
+    return array.astype(np.int64)
+
+
+def _sparse_matrix(path: Path, arrays: dict[str, Any]) -> Any:
+    """Return the SciPy array that ``scipy.sparse.save_npz`` stored, checked by SciPy."""
+    label = arrays["format"]
+    text = label.tobytes().replace(b"\0", b"") if label.dtype.kind in "SU" else b""
+    layout = text.decode("ascii", "replace")
+    if layout not in _INDICES or label.ndim:
+        wrong, fix = "the sparse format is not csr, csc or coo", "save matrix.tocsr() instead"
+        raise_read_error(path, wrong, quoted(layout), fix)
+    shape = _integers(path, arrays, "shape", 1).tolist()
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise_read_error(path, "the matrix is not square", f"shape {shape}", SQUARE_FIX)
+    check_announced(path, shape[0], path.stat().st_size)
+    indices = tuple(_integers(path, arrays, name, 1) for name in _INDICES[layout])
+    if "data" not in arrays or arrays["data"].dtype.kind not in "biufc":
+        wrong = "array 'data' is missing or does not hold numbers"
+        raise_read_error(path, wrong, quoted(sorted(arrays)), _SAVE)
+    parts = (arrays["data"], indices if layout == "coo" else indices[0], *indices[1:])
+    try:
+        if layout == "coo":
+            return scipy.sparse.coo_array(parts[:2], shape=shape)
+        matrix = getattr(scipy.sparse, f"{layout}_array")(parts, shape=shape)
+        matrix.check_format(full_check=True)
+    except (ValueError, IndexError) as error:
+        raise_read_error(path, "the arrays do not make a matrix", str(error)[:200], _SAVE)
+    return matrix
+
+
+def _edge_index(
+    path: Path, arrays: dict[str, Any], more: dict[str, Any], changes: Counter[str]
+) -> tuple[int, NDArray[Any]]:
+    edges = _integers(path, arrays, "edge_index", 2)
+    if len(edges) != 2:
+        fix = "stack sources and targets as its two rows"
+        raise_read_error(path, "edge_index is not of shape [2, E]", f"{list(edges.shape)}", fix)
+    if "num_nodes" in more:
+        n = int(_integers(path, more, "num_nodes", 0))
+    elif "x" in more and more["x"].ndim == 2:
+        n = len(more["x"])
+    else:
+        n = int(edges.max()) + 1 if edges.size else 0
+    check_announced(path, n, path.stat().st_size)
+    if edges.size and (edges.min() < 0 or edges.max() >= n):
+        got = f"{edges.min()} to {edges.max()} with {n} nodes"
+        raise_read_error(path, "a node id is out of range", got, "number the nodes from 0")
+    weight = arrays.get("edge_weight")
+    if weight is None:
+        return n, edges
+    if weight.shape != edges.shape[1:]:
+        got = f"shape {list(weight.shape)} for {edges.shape[1]} edges"
+        raise_read_error(path, "edge_weight has the wrong length", got, "save one weight per edge")
+    weight = np.where(weight == 0, 2, weight)  # an edge is there whatever its weight
+    return n, drop_weights(edges, weight, changes, "edge_weight")
