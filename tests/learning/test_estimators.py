@@ -121,7 +121,7 @@ def test_names_follow_what_columns_hold(graphs):
 
 def test_pipeline_and_grid_search(graphs):
     pipeline = make_pipeline(embedder(), artlas.PrototypeClassifier())
-    search = GridSearchCV(pipeline, {"artembedder__representation": ["paper", "plus"]}, cv=3)
+    search = GridSearchCV(pipeline, {"graphembedder__representation": ["paper", "plus"]}, cv=3)
     search.fit(graphs, LABELS)
     assert search.best_score_ > 0.8
     assert set(search.predict(graphs[:4])) <= {"sparse", "dense"}

@@ -55,16 +55,16 @@ def test_the_bar_tells_training_from_reading_out(monkeypatch):
         shown = []
         for move in (
             lambda: None,
-            lambda: bar.train(Progress(3, 10, 1, 0.25)),
-            lambda: bar.train(Progress(10, 10, 2, 0.125)),
-            lambda: bar.read(4, 10),
-            lambda: bar.read(2, 50),
+            lambda: bar.show_training(Progress(3, 10, 1, 0.25)),
+            lambda: bar.show_training(Progress(10, 10, 2, 0.125)),
+            lambda: bar.show_embedding(4, 10),
+            lambda: bar.show_embedding(2, 50),
         ):
             move()
             (task,) = bar.tasks
             shown.append((task.description, task.completed, task.total))
     assert shown == [
-        ("making ready", 0, None),
+        ("preparing", 0, None),
         ("epoch 1, loss 0.2500", 3, 10),
         ("epoch 2, loss 0.1250", 10, 10),
         ("vectors", 4, 10),

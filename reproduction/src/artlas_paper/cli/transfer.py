@@ -134,9 +134,9 @@ def _transfer(
             with TrainingBar(console) as bar:
                 wanted = name, numbers(seeds), counts
                 if method == "art":
-                    made = list(transfer(folds, *wanted, bar.train, wl, only))
+                    made = list(transfer(folds, *wanted, bar.show_training, wl, only))
                 else:
-                    made = list(transfer_method(baselines, method, *wanted, bar.train, bar.read))
+                    made = list(transfer_method(baselines, method, *wanted, bar.show_training, bar.show_embedding))
             merge(out, made)
             best = max(made, key=lambda record: record["mean"])
             console.print(
