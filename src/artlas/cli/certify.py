@@ -43,8 +43,9 @@ def certify(
 ) -> None:
     """Check the paper's bounds on given graphs.
 
-    The bounds concern couplings, coverage and the fidelity of coordinates. The exit code is 2 if
-    one is violated.
+    They concern couplings, coverage and the fidelity of coordinates.
+
+    The exit code is 2 if one is violated.
     """
     errors = error_console()
     with exit_on_errors(

@@ -50,8 +50,9 @@ def embed(
 ) -> None:
     """Embed graphs into a table of vectors; rerun to resume.
 
-    Finished work is kept when a run is interrupted: the same command continues from there. An input
-    that cannot be read is reported and left out, and the exit code is then 1.
+    If a run is interrupted, the same command continues where it stopped.
+
+    Inputs that cannot be read are reported and left out; the exit code is then 1.
     """
     console = error_console()
     with (

@@ -17,8 +17,8 @@ from artlas.cli.pretrain import (
     Rate,
     Resume,
     Seed,
-    run,
     parse_settings,
+    run,
 )
 from artlas.graphs import Graphs
 from artlas.nodes import EgoGraphs
@@ -38,11 +38,16 @@ def pretrain(
     plateau: Plateau = None,
     patience: Patience = 5,
     preset: Preset = "paper",
-    centres: Annotated[int, typer.Option(min=1, help="Ego-graphs per class of a node-level dataset.")] = 300,
+    centres: Annotated[
+        int, typer.Option(min=1, help="Ego-graphs per class of a node-level dataset.")
+    ] = 300,
     resume: Resume = False,
 ) -> None:
     """Learn an atlas from the unlabelled graphs of several datasets."""
-    names, training = sources.split(","), parse_settings(epochs, batch, rate, seed, plateau, patience)
+    names, training = (
+        sources.split(","),
+        parse_settings(epochs, batch, rate, seed, plateau, patience),
+    )
     run(lambda verbose: load_sources(names, root, centres, verbose), training, preset, out, resume)
 
 

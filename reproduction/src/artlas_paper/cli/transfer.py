@@ -1,4 +1,4 @@
-"""``artlas-paper transfer graph`` and ``artlas-paper transfer node``: the paper's two main tables."""
+"""``artlas-paper transfer graph`` and ``transfer node``: the two main tables of the paper."""
 
 from __future__ import annotations
 
@@ -136,7 +136,11 @@ def _transfer(
                 if method == "art":
                     made = list(transfer(folds, *wanted, bar.show_training, wl, only))
                 else:
-                    made = list(transfer_method(baselines, method, *wanted, bar.show_training, bar.show_embedding))
+                    made = list(
+                        transfer_method(
+                            baselines, method, *wanted, bar.show_training, bar.show_embedding
+                        )
+                    )
             merge(out, made)
             best = max(made, key=lambda record: record["mean"])
             console.print(
