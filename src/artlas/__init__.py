@@ -1,52 +1,35 @@
 """artlas: a graph foundation model that anyone can run.
 
-Public names are imported on first use (PEP 562), because PyTorch and scikit-learn take seconds to
-import and ``artlas --help`` or ``artlas.__version__`` need neither.
+Public names are imported on first use (PEP 562): importing PyTorch or scikit-learn takes seconds,
+and neither ``artlas --help`` nor one submodule needs both.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from artlas import datasets, kernels
-    from artlas.errors import GraphCleaningWarning, GraphError
-    from artlas.graphs.collection import Graphs
-    from artlas.io.reading import read
-    from artlas.learning.estimators import FewShotLinear, GraphEmbedder, PrototypeClassifier
-    from artlas.method.checkpoint import load
-    from artlas.method.config import ArtConfig
-    from artlas.method.energy import coverage
-    from artlas.method.model import ART, Alignment
-    from artlas.nodes.ego import EgoGraphs, PprConfig, ego_graphs
-    from artlas.training.coverage import pretrain
-    from artlas.training.loop import PretrainConfig
+    from artlas import datasets as datasets
+    from artlas import kernels as kernels
+    from artlas.errors import GraphCleaningWarning as GraphCleaningWarning
+    from artlas.errors import GraphError as GraphError
+    from artlas.graphs.collection import Graphs as Graphs
+    from artlas.io.reading import read as read
+    from artlas.learning.estimators import FewShotLinear as FewShotLinear
+    from artlas.learning.estimators import GraphEmbedder as GraphEmbedder
+    from artlas.learning.estimators import PrototypeClassifier as PrototypeClassifier
+    from artlas.method.checkpoint import load as load
+    from artlas.method.config import ArtConfig as ArtConfig
+    from artlas.method.energy import coverage as coverage
+    from artlas.method.model import ART as ART
+    from artlas.method.model import Alignment as Alignment
+    from artlas.nodes.ego import EgoGraphs as EgoGraphs
+    from artlas.nodes.ego import PprConfig as PprConfig
+    from artlas.nodes.ego import ego_graphs as ego_graphs
+    from artlas.training.coverage import pretrain as pretrain
+    from artlas.training.loop import PretrainConfig as PretrainConfig
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "ART",
-    "Alignment",
-    "ArtConfig",
-    "EgoGraphs",
-    "FewShotLinear",
-    "GraphCleaningWarning",
-    "GraphEmbedder",
-    "GraphError",
-    "Graphs",
-    "PprConfig",
-    "PretrainConfig",
-    "PrototypeClassifier",
-    "__version__",
-    "coverage",
-    "datasets",
-    "ego_graphs",
-    "kernels",
-    "load",
-    "pretrain",
-    "read",
-]
-
-_SUBMODULES = ("datasets", "kernels")
 _NAMES_BY_MODULE = {
     "artlas.errors": ("GraphCleaningWarning", "GraphError"),
     "artlas.graphs.collection": ("Graphs",),
@@ -60,7 +43,9 @@ _NAMES_BY_MODULE = {
     "artlas.training.coverage": ("pretrain",),
     "artlas.training.loop": ("PretrainConfig",),
 }
+_SUBMODULES = ("datasets", "kernels")
 _MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
+__all__ = ("__version__", *_SUBMODULES, *_MODULE_OF)
 
 
 def __getattr__(name: str) -> Any:

@@ -36,7 +36,7 @@ Vectors = NDArray[np.float32]
 
 
 def demo(
-    steps: Annotated[int | None, typer.Option(min=0, help="Training steps. [default: 300]")] = None,
+    steps: Annotated[int | None, typer.Option(min=0, help="Training steps; default: 300.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of data, weights and training.")] = 42,
     quick: Annotated[bool, typer.Option("--quick", help="Less data and 20 steps.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("artlas-demo"),

@@ -27,7 +27,7 @@ def lazy_app(name: str, help: str, commands: Commands) -> typer.Typer:
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             name, command, rest = super().resolve_command(ctx, args)
-            return name, load_command(commands[name][0]) if name else command, rest
+            return name, load_command(name, commands[name][0]) if name else command, rest
 
     app = typer.Typer(
         name=name,
@@ -41,12 +41,13 @@ def lazy_app(name: str, help: str, commands: Commands) -> typer.Typer:
     return app
 
 
-def load_command(target: str) -> Any:
+def load_command(name: str, target: str) -> Any:
     """Import ``module:attribute``, a function or a Typer application, as a command."""
     module, _, attribute = target.partition(":")
-    command = getattr(import_module(module), attribute)
+    command, group = getattr(import_module(module), attribute), typer.Typer(add_completion=False)
+    group.callback()(lambda: None)  # a group of one command stays a group
     if isinstance(command, typer.Typer):
-        return typer.main.get_command(command)
-    app = typer.Typer(add_completion=False)
-    app.command()(command)
-    return typer.main.get_command(app)
+        group.add_typer(command, name=name)
+    else:
+        group.command(name)(command)
+    return typer.main.get_group(group).commands[name]

@@ -15,9 +15,7 @@ from artlas.errors import GraphError
 from artlas.io.reading import read
 from artlas.method import checkpoint
 
-app = typer.Typer(
-    help="Find the nearest graphs across domains.", no_args_is_help=True, add_completion=False
-)
+app = typer.Typer(help="Find the nearest graphs across domains.", no_args_is_help=True)
 Folder = Annotated[Path, typer.Option(help="Folder of the index.")]
 
 

@@ -44,10 +44,8 @@ def pretrain(
     resume: Resume = False,
 ) -> None:
     """Learn an atlas from the unlabelled graphs of several datasets."""
-    names, training = (
-        sources.split(","),
-        parse_settings(epochs, batch, rate, seed, plateau, patience),
-    )
+    names = sources.split(",")
+    training = parse_settings(epochs, batch, rate, seed, plateau, patience)
     run(lambda verbose: load_sources(names, root, centres, verbose), training, preset, out, resume)
 
 
