@@ -10,5 +10,4 @@ from artlas_paper.cli import COMMANDS
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_one_line_help_is_the_first_line_of_the_command(name):
-    target, text = COMMANDS[name]
-    assert load_command(name, target).help.splitlines()[0] == text
+    assert load_command("artlas_paper.cli", name).help.splitlines()[0] == COMMANDS[name]

@@ -9,28 +9,21 @@ import typer
 import artlas
 from artlas.cli.lazy import lazy_app
 
-# A test compares each line with its command's own help.
 COMMANDS = {
-    "demo": (
-        "artlas.cli.demo:demo",
-        "Train a small atlas on built-in graphs, test it and draw it.",
-    ),
-    "embed": ("artlas.cli.embed:embed", "Embed graphs into a table of vectors; rerun to resume."),
-    "info": ("artlas.cli.info:info", "Print a model's settings, sources and model card."),
-    "explain": (
-        "artlas.cli.explain:explain",
-        "Write a page on one graph: its roles, nearest bases, coverage.",
-    ),
-    "certify": ("artlas.cli.certify:certify", "Check the paper's bounds on given graphs."),
-    "pretrain": (
-        "artlas.cli.pretrain:pretrain",
-        "Learn an atlas from unlabelled graphs, one domain per file.",
-    ),
-    "search": ("artlas.cli.search:app", "Find the nearest graphs across domains."),
+    "demo": "Train a small atlas on built-in graphs, test it and draw it.",
+    "embed": "Embed graphs into a table of vectors; rerun to resume.",
+    "info": "Print a model's settings, sources and model card.",
+    "explain": "Write a page on one graph: its roles, nearest bases, coverage.",
+    "certify": "Check the paper's bounds on given graphs.",
+    "pretrain": "Learn an atlas from unlabelled graphs, one domain per file.",
+    "search": "Find the nearest graphs across domains.",
 }
 
 app = lazy_app(
-    "artlas", "A graph foundation model that anyone can run: one vector for any graph.", COMMANDS
+    "artlas",
+    "A graph foundation model that anyone can run: one vector for any graph.",
+    "artlas.cli",
+    COMMANDS,
 )
 
 

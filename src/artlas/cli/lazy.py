@@ -9,25 +9,22 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-Commands = Mapping[str, tuple[str, str]]  # name: ("module:function", one-line help)
 
-
-def lazy_app(name: str, help: str, commands: Commands) -> typer.Typer:
+def lazy_app(name: str, help: str, package: str, commands: Mapping[str, str]) -> typer.Typer:
     """Make an application that imports a command's module when the command is called.
 
-    Its own ``--help`` prints the one-line help of the table, so that it does not import PyTorch.
+    commands: one line of help for each, which ``--help`` prints; a test compares it with the
+    command's own help. The command stands in a module of its name in ``package``.
     """
 
     class LazyGroup(TyperGroup):
         def __init__(self, **options: Any) -> None:
             super().__init__(**options)
-            self.commands = {
-                name: TyperCommand(name, help=text) for name, (_, text) in commands.items()
-            }
+            self.commands = {name: TyperCommand(name, help=text) for name, text in commands.items()}
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             name, command, rest = super().resolve_command(ctx, args)
-            return name, load_command(name, commands[name][0]) if name else command, rest
+            return name, load_command(package, name) if name else command, rest
 
     app = typer.Typer(
         name=name,
@@ -41,13 +38,12 @@ def lazy_app(name: str, help: str, commands: Commands) -> typer.Typer:
     return app
 
 
-def load_command(name: str, target: str) -> Any:
-    """Import ``module:attribute``, a function or a Typer application, as a command."""
-    module, _, attribute = target.partition(":")
-    command, group = getattr(import_module(module), attribute), typer.Typer(add_completion=False)
+def load_command(package: str, name: str) -> Any:
+    """Import a command: the module's Typer application ``app``, or its function of this name."""
+    module, group = import_module(f"{package}.{name}"), typer.Typer(add_completion=False)
     group.callback()(lambda: None)  # a group of one command stays a group
-    if isinstance(command, typer.Typer):
-        group.add_typer(command, name=name)
+    if hasattr(module, "app"):
+        group.add_typer(module.app, name=name)
     else:
-        group.command(name)(command)
+        group.command(name)(getattr(module, name))
     return typer.main.get_group(group).commands[name]
