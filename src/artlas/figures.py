@@ -193,7 +193,7 @@ def blank(width: float, height: float) -> Any:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(
-            "Pictures are drawn by Matplotlib, which is not installed. "
+            "Figures need Matplotlib, which is not installed. "
             "To get them: pip install 'artlas[demo]'"
         ) from error
     figure = Figure(figsize=(width, height), dpi=130, layout="constrained", facecolor="white")
