@@ -168,9 +168,9 @@ def _data(console: Console, per_class: int, seed: int) -> tuple[Dataset, Dataset
         families, networks = synthetic_families(per_class, seed=seed), real_networks()
     console.print(
         f"[bold]digits[/]    {len(digits.graphs):,} handwritten digits: one node per inked pixel, "
-        "edges to its eight\n          neighbours; X = intensity, row, column\n"
+        "edges to its\n          eight neighbours; X = intensity, row, column\n"
         f"[bold]families[/]  {len(families.graphs):,} random graphs from {len(families.names)} "
-        "families, similar in size and most in density;\n          X = degree / maximum degree\n"
+        "families, similar in size and mostly\n          in density; X = degree / maximum degree\n"
         f"[bold]networks[/]  {len(networks.graphs)} real networks, not used in training\n"
         "The atlas is trained on one half of each class and tested on the other.\n"
     )

@@ -26,8 +26,8 @@ def print_alignment(console: Console, alignment: dict[str, dict[str, dict[str, f
     heads = ["unseen graphs", "coverage, untrained", "trained", "gain, untrained", "trained"]
     _print_table(console, "Alignment", heads, rows)
     console.print(
-        "[dim]coverage is the loss; gain is the share of the independent coupling's energy that\n"
-        "alignment saves; at 0 the couplings do not distinguish nodes.[/]\n"
+        "[dim]coverage is the loss; gain is the share of the independent coupling's energy\n"
+        "that alignment saves; at 0 the couplings do not distinguish nodes.[/]\n"
     )
 
 
