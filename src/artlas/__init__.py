@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from artlas.training.coverage import pretrain as pretrain
     from artlas.training.loop import PretrainConfig as PretrainConfig
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _NAMES_BY_MODULE = {
     "artlas.errors": ("GraphCleaningWarning", "GraphError"),
