@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 MOST = 2**63 - 1
 
 
-def whole(settings: object, *names: str, least: int = 1, most: int = MOST) -> None:
+def integer(settings: object, *names: str, least: int = 1, most: int = MOST) -> None:
     """Require whole numbers from ``least`` to ``most``."""
     span = f"from {least}" if most == MOST else f"from {least} to {most}"
     for name in names:
@@ -24,12 +24,12 @@ def positive(settings: object, *names: str, least: float = 0.0) -> None:
     _numbers(settings, names, lambda value: 0 < value < math.inf and value >= least, wanted)
 
 
-def not_negative(settings: object, *names: str) -> None:
+def non_negative(settings: object, *names: str) -> None:
     """Require finite numbers from 0."""
     _numbers(settings, names, lambda value: 0 <= value < math.inf, "finite and not negative")
 
 
-def share(settings: object, *names: str) -> None:
+def fraction(settings: object, *names: str) -> None:
     """Require numbers from 0 to below 1."""
     _numbers(settings, names, lambda value: 0 <= value < 1, "in [0, 1)")
 
