@@ -9,6 +9,19 @@ import numpy as np
 
 from artlas.certify.certificate import TOLERANCE, Array, Certificate, Interval, Statement
 
+STATEMENTS = (
+    ("couplings are feasible", "marginal residual = 0"),
+    ("energies are those of the couplings", "e = E(A, B; T)"),
+    ("the bounds agree, energies", "lower bound <= solver"),
+    ("the bounds agree, pairs", "lower bound <= solver"),
+    ("no coupling beats the least energy", "e* <= e"),
+    ("coverage from below", "m* <= l"),
+    ("coverage from above", "l <= m* + Delta + tau log K"),
+    ("coverage is consistent", "l <= radius^2 + Delta + tau log K"),
+    ("fidelity from below", "d - 2 radius - eta - eta' <= |q - q'|"),
+    ("fidelity from above", "|q - q'| <= d + eta + eta'"),
+)
+
 
 def judge_statements(
     certificate: Certificate, recomputed: Array, relaxation: float
@@ -34,22 +47,22 @@ def judge_statements(
     )
     squared = Interval(d.low**2, d.high**2)
     graphs, pairs = c.names, [f"{c.names[a]} and {c.names[b]}" for a, b in c.pairs]
-    solver, sharp = "lower bound <= solver", "l <= m* + Delta + tau log K"
-    low, high = "d - 2 radius - eta - eta' <= |q - q'|", "|q - q'| <= d + eta + eta'"
-    loose = "l <= radius^2 + Delta + tau log K"
-    rows = (
-        ("couplings are feasible", "marginal residual = 0", _exactly(c.residuals), zero, graphs),
-        ("energies are those of the couplings", "e = E(A, B; T)", difference, zero, graphs),
-        ("the bounds agree, energies", solver, *_ends(c.least_energies), graphs),
-        ("the bounds agree, pairs", solver, *_ends(squared), pairs),
-        ("no coupling beats the least energy", "e* <= e", c.least_energies, energies, graphs),
-        ("coverage from below", "m* <= l", c.nearest_energy, coverage, graphs),
-        ("coverage from above", sharp, coverage, c.coverage_bound, graphs),
-        ("coverage is consistent", loose, coverage, consistent, graphs),
-        ("fidelity from below", low, least, between, pairs),
-        ("fidelity from above", high, between, most, pairs),
+    sides: tuple[tuple[Interval, Interval, Sequence[str]], ...] = (
+        (_exactly(c.residuals), zero, graphs),
+        (difference, zero, graphs),
+        (*_ends(c.least_energies), graphs),
+        (*_ends(squared), pairs),
+        (c.least_energies, energies, graphs),
+        (c.nearest_energy, coverage, graphs),
+        (coverage, c.coverage_bound, graphs),
+        (coverage, consistent, graphs),
+        (least, between, pairs),
+        (between, most, pairs),
     )
-    return tuple(judge(*row) for row in rows)
+    return tuple(
+        judge(name, formula, smaller, larger, labels)
+        for (name, formula), (smaller, larger, labels) in zip(STATEMENTS, sides, strict=True)
+    )
 
 
 def judge(
