@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import tempfile
 import time
 from dataclasses import asdict
 from importlib.metadata import version
@@ -29,6 +30,7 @@ from artlas.datasets import (
     synthetic_families,
 )
 from artlas.evaluation.controls import CONTROLS
+from artlas.files.atomic import atomic
 
 BATCH, RATE, CLIP = 64, 1e-3, 5.0
 NEIGHBOURS = 5
@@ -111,7 +113,9 @@ def demo(
         },
         "networks": described,
     }
-    files.append(_write_json(report, out / "results.json"))
+    files.append(out / "results.json")
+    with atomic(files[-1]) as file:
+        file.write((json.dumps(report, indent=1, ensure_ascii=False) + "\n").encode())
     console.print(f"Wrote {', '.join(path.name for path in files)} into")
     console.print(f"  {out.resolve()}", markup=False, soft_wrap=True)
     console.print(f"[dim]{time.perf_counter() - start:.0f} s in total.[/]")
@@ -248,18 +252,12 @@ def _check_folder(out: Path) -> None:
     """Refuse a folder that cannot be written to before anything is computed."""
     try:
         out.mkdir(parents=True, exist_ok=True)
-        (out / "results.part").touch()
+        tempfile.TemporaryFile(dir=out).close()
     except OSError as error:
         raise typer.BadParameter(
             f"{out} cannot be used as a folder ({error.strerror}). "
             "Pass --out with a folder that you may write to."
         ) from error
-
-
-def _write_json(report: dict[str, Any], path: Path) -> Path:
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return part.replace(path)
 
 
 def _versions() -> dict[str, Any]:
