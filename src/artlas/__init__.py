@@ -1,40 +1,62 @@
-"""artlas: a graph foundation model that anyone can run."""
+"""artlas: a graph foundation model that anyone can run.
 
+Public names are imported on first use (PEP 562): importing PyTorch or scikit-learn takes seconds,
+and neither ``artlas --help`` nor one submodule needs both.
+"""
+
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from artlas import datasets as datasets
-from artlas import kernels as kernels
-from artlas.errors import GraphCleaningWarning as GraphCleaningWarning
-from artlas.errors import GraphError as GraphError
-from artlas.graphs.collection import Graphs as Graphs
-from artlas.io.reading import read as read
-from artlas.method.alignment import Alignment as Alignment
-from artlas.method.checkpoint import load as load
-from artlas.method.config import ArtConfig as ArtConfig
-from artlas.method.energy import coverage as coverage
-from artlas.method.model import ART as ART
-from artlas.nodes.ego import EgoGraphs as EgoGraphs
-from artlas.nodes.ego import PprConfig as PprConfig
-from artlas.nodes.ego import ego_graphs as ego_graphs
-from artlas.training.config import PretrainConfig as PretrainConfig
-from artlas.training.coverage import pretrain as pretrain
-
 if TYPE_CHECKING:
+    from artlas import datasets as datasets
+    from artlas import kernels as kernels
+    from artlas.errors import GraphCleaningWarning as GraphCleaningWarning
+    from artlas.errors import GraphError as GraphError
+    from artlas.graphs.collection import Graphs as Graphs
+    from artlas.io.reading import read as read
     from artlas.learning.estimators import FewShotLinear as FewShotLinear
     from artlas.learning.estimators import GraphEmbedder as GraphEmbedder
     from artlas.learning.estimators import PrototypeClassifier as PrototypeClassifier
+    from artlas.method.alignment import Alignment as Alignment
+    from artlas.method.checkpoint import load as load
+    from artlas.method.config import ArtConfig as ArtConfig
+    from artlas.method.energy import coverage as coverage
+    from artlas.method.model import ART as ART
+    from artlas.nodes.ego import EgoGraphs as EgoGraphs
+    from artlas.nodes.ego import PprConfig as PprConfig
+    from artlas.nodes.ego import ego_graphs as ego_graphs
+    from artlas.training.config import PretrainConfig as PretrainConfig
+    from artlas.training.coverage import pretrain as pretrain
 
 __version__ = "0.2.0.dev0"
-_ESTIMATORS = ("GraphEmbedder", "FewShotLinear", "PrototypeClassifier")
+
+_NAMES_BY_MODULE = {
+    "artlas.errors": ("GraphCleaningWarning", "GraphError"),
+    "artlas.graphs.collection": ("Graphs",),
+    "artlas.io.reading": ("read",),
+    "artlas.learning.estimators": ("FewShotLinear", "GraphEmbedder", "PrototypeClassifier"),
+    "artlas.method.alignment": ("Alignment",),
+    "artlas.method.checkpoint": ("load",),
+    "artlas.method.config": ("ArtConfig",),
+    "artlas.method.energy": ("coverage",),
+    "artlas.method.model": ("ART",),
+    "artlas.nodes.ego": ("EgoGraphs", "PprConfig", "ego_graphs"),
+    "artlas.training.coverage": ("pretrain",),
+    "artlas.training.config": ("PretrainConfig",),
+}
+_SUBMODULES = ("datasets", "kernels")
+_MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
+__all__ = ("__version__", *_SUBMODULES, *_MODULE_OF)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ESTIMATORS:  # scikit-learn takes a second to import
-        from artlas.learning import estimators
-
-        return getattr(estimators, name)
+    if name in _SUBMODULES:
+        return import_module(f"artlas.{name}")
+    if name in _MODULE_OF:
+        value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+        return value
     raise AttributeError(f"module 'artlas' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_ESTIMATORS])
+    return sorted({*globals(), *__all__})

@@ -1,62 +1,56 @@
-"""Checks of settings: an error names the setting, what it must be, and what came."""
+"""Check settings; an error names the setting, what it must be, and what was given."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 MOST = 2**63 - 1
 
 
-def whole(settings: object, *names: str, least: int = 1, most: int = MOST) -> None:
-    """Whole numbers from ``least`` to ``most``."""
+def integer(settings: object, *names: str, least: int = 1, most: int = MOST) -> None:
+    """Require whole numbers from ``least`` to ``most``."""
     span = f"from {least}" if most == MOST else f"from {least} to {most}"
     for name in names:
         value = getattr(settings, name)
-        right = isinstance(value, int) and not isinstance(value, bool)
-        if not right or not least <= value <= most:
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             _refuse(settings, name, f"a whole number {span}", value)
 
 
 def positive(settings: object, *names: str, least: float = 0.0) -> None:
-    """Finite numbers above 0 and from ``least``."""
+    """Require finite numbers above 0 and from ``least``."""
     wanted = f"at least {least} and finite" if least else "positive and finite"
-    for name in names:
-        value = _number(settings, name)
-        if not (0 < value < math.inf and value >= least):
-            _refuse(settings, name, wanted, value)
+    _numbers(settings, names, lambda value: 0 < value < math.inf and value >= least, wanted)
 
 
-def not_negative(settings: object, *names: str) -> None:
-    """Finite numbers from 0."""
-    for name in names:
-        value = _number(settings, name)
-        if not 0 <= value < math.inf:
-            _refuse(settings, name, "finite and not negative", value)
+def non_negative(settings: object, *names: str) -> None:
+    """Require finite numbers from 0."""
+    _numbers(settings, names, lambda value: 0 <= value < math.inf, "finite and not negative")
 
 
-def share(settings: object, *names: str) -> None:
-    """Numbers from 0 to below 1."""
-    for name in names:
-        value = _number(settings, name)
-        if not 0 <= value < 1:
-            _refuse(settings, name, "in [0, 1)", value)
+def fraction(settings: object, *names: str) -> None:
+    """Require numbers from 0 to below 1."""
+    _numbers(settings, names, lambda value: 0 <= value < 1, "in [0, 1)")
 
 
 def one_of(settings: object, name: str, allowed: Sequence[str] | Sequence[bool]) -> None:
-    """One of the values that there are."""
+    """Require one of the allowed values."""
     value = getattr(settings, name)
     if type(value) is not type(allowed[0]) or value not in allowed:
         _refuse(settings, name, f"one of {', '.join(map(str, allowed))}", value)
 
 
-def _number(settings: object, name: str) -> float:
-    value = getattr(settings, name)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        _refuse(settings, name, "a number", value)
-    return value
+def _numbers(
+    settings: object, names: Sequence[str], valid: Callable[[float], bool], wanted: str
+) -> None:
+    for name in names:
+        value = getattr(settings, name)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            _refuse(settings, name, "a number", value)
+        if not valid(value):
+            _refuse(settings, name, wanted, value)
 
 
-def _refuse(settings: object, name: str, wanted: str, value: Any) -> None:
+def _refuse(settings: object, name: str, wanted: str, value: Any) -> NoReturn:
     raise ValueError(f"{type(settings).__name__}.{name} must be {wanted}, got {value!r}.")

@@ -1,6 +1,6 @@
-"""Graphs that need no download: digits, the real networks of NetworkX, and synthetic families.
+"""Graphs that need no download: digits, real networks from NetworkX, and synthetic families.
 
-scikit-learn and NetworkX are imported where they are used, so that importing this costs nothing.
+scikit-learn and NetworkX are imported where they are used, so that importing this is cheap.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from torch import Tensor
 from artlas.graphs.collection import Graphs
 from artlas.graphs.measure import normalised_degree
 
-DENSITY = 4  # mean degree that every family with a free density is given
+DENSITY = 4  # mean degree of every family whose density can be chosen
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Labelled graphs: ``graphs.y`` [G] counts from 0 and ``names[y]`` is the name of a class."""
+    """Labelled graphs: ``graphs.y`` [G] counts classes from 0, and ``names[y]`` names them."""
 
     name: str
     graphs: Graphs
@@ -34,7 +34,7 @@ class Dataset:
         return self.graphs.y.numpy()
 
     def halves(self, seed: int) -> tuple[Dataset, Dataset]:
-        """Split every class at random into two halves without a common graph, the smaller first."""
+        """Split every class at random into two disjoint halves, the smaller first."""
         rng = np.random.default_rng(seed)
         first: list[int] = []
         second: list[int] = []
@@ -42,18 +42,18 @@ class Dataset:
             members = rng.permutation(np.flatnonzero(self.labels == label)).tolist()
             first += members[: len(members) // 2]
             second += members[len(members) // 2 :]
-        return self._take(first), self._take(second)
+        return self._select(first), self._select(second)
 
-    def _take(self, ids: list[int]) -> Dataset:
+    def _select(self, ids: list[int]) -> Dataset:
         return Dataset(self.name, self.graphs[sorted(ids)], self.names)
 
 
 def digits_as_graphs(per_class: int = 120, threshold: int = 4, seed: int = 0) -> Dataset:
-    """Handwritten digits of scikit-learn, 8 x 8 pixels of 0 to 16, as graphs of their ink.
+    """Convert scikit-learn's handwritten digits, 8 x 8 pixels of 0 to 16, to graphs of their ink.
 
-    Nodes are the pixels of at least ``threshold``, edges join the eight neighbours of a pixel, and
-    x [N, 3] is intensity / 16 with row and column in [-1, 1]. The drawing's topology (strokes,
-    holes, ends) is in the edges; where the ink lies is in the features alone.
+    Nodes are pixels of at least ``threshold``, edges join a pixel with its eight neighbours, and
+    x [N, 3] is intensity / 16, row and column in [-1, 1]. The edges hold the drawing's topology
+    (strokes, holes, ends); only the features hold its position.
     """
     from sklearn.datasets import load_digits
 
@@ -71,18 +71,18 @@ def digits_as_graphs(per_class: int = 120, threshold: int = 4, seed: int = 0) ->
 
 
 def _pixels(image: NDArray[np.float64], threshold: int) -> tuple[Any, NDArray[np.float64]]:
-    """One image [8, 8] as ``(num_nodes, edge_index)`` and its features [n, 3]."""
+    """Convert an image [8, 8] to ``(num_nodes, edge_index)`` and features [n, 3]."""
     place = np.argwhere(image >= threshold)
-    apart = np.abs(place[:, None] - place[None]).max(-1)  # 1 for the eight neighbours
+    distance = np.abs(place[:, None] - place[None]).max(-1)  # 1 for the eight neighbours
     intensity = image[place[:, 0], place[:, 1]] / 16
     x = np.column_stack([intensity, place / 3.5 - 1])
-    return (len(place), np.stack(np.nonzero(apart == 1))), x
+    return (len(place), np.stack(np.nonzero(distance == 1))), x
 
 
 def real_networks() -> Dataset:
-    """The observed networks that NetworkX carries, each a class of its own; no features.
+    """Load the real networks that NetworkX ships, each its own class; no features, no weights.
 
-    Weights are dropped. The karate club comes whole, and as the two clubs that it split into.
+    The karate club appears whole, and as the two clubs it split into.
     """
     nx = _networkx()
     karate = nx.karate_club_graph()
@@ -100,37 +100,37 @@ def real_networks() -> Dataset:
     }
     plain = []
     for network in networks.values():
-        bare = nx.Graph()
-        bare.add_nodes_from(network)
-        bare.add_edges_from(network.edges())
-        plain.append(bare)
+        unweighted = nx.Graph()
+        unweighted.add_nodes_from(network)
+        unweighted.add_edges_from(network.edges())
+        plain.append(unweighted)
     return Dataset("networks", Graphs.from_networkx(plain, y=range(len(plain))), tuple(networks))
 
 
 def synthetic_families(
     per_class: int = 120, smallest: int = 20, largest: int = 80, seed: int = 0
 ) -> Dataset:
-    """Random graphs of eight families; sizes are uniform in [smallest, largest] in every one.
+    """Generate random graphs of eight families, with sizes uniform in [smallest, largest].
 
-    All but trees and grids have a mean degree near 4, so that size and density alone do not tell
-    them apart. Cliques of a ring have 3 to 7 nodes or a few more, and grids lack every twentieth
-    edge, so that hardly any graph comes twice. x [N, 1] is degree / maximum degree, the published
-    stand-in for absent features.
+    All families but trees and grids have a mean degree near 4, so that size and density alone do
+    not distinguish them. Cliques in a ring have 3 to 7 nodes or a few more, and grids lack one edge
+    in twenty, so that hardly any graph occurs twice. x [N, 1] is degree / maximum degree, the
+    published replacement for missing features.
     """
     nx = _networkx()
-    makers = _families(nx)
+    generators = _generators(nx)
     rng = np.random.default_rng(seed)
     graphs = [
         make(int(rng.integers(smallest, largest + 1)), int(rng.integers(2**31)))
-        for make in makers.values()
+        for make in generators.values()
         for _ in range(per_class)
     ]
-    made = Graphs.from_networkx(graphs, y=np.repeat(np.arange(len(makers)), per_class))
-    return Dataset("families", made.with_features(relative_degree(made)), tuple(makers))
+    families = Graphs.from_networkx(graphs, y=np.repeat(np.arange(len(generators)), per_class))
+    return Dataset("families", families.with_features(relative_degree(families)), tuple(generators))
 
 
-def _families(nx: Any) -> dict[str, Callable[[int, int], Any]]:
-    """Makers of a graph of n nodes from a seed, by the name of their family."""
+def _generators(nx: Any) -> dict[str, Callable[[int, int], Any]]:
+    """Map each family's name to a generator of a graph from its number of nodes and a seed."""
 
     def blocks(n: int, seed: int) -> Any:
         sizes = [n // 3, n // 3, n - 2 * (n // 3)]
@@ -170,7 +170,7 @@ def _families(nx: Any) -> dict[str, Callable[[int, int], Any]]:
 
 
 def relative_degree(graphs: Graphs) -> Tensor:
-    """Every node's degree over the largest of its graph, [N, 1]; 0 in a graph without edges."""
+    """Divide each node's degree by its graph's largest, [N, 1]; 0 in a graph without edges."""
     return normalised_degree(graphs.degree, graphs.node_ptr).unsqueeze(1)
 
 
@@ -179,7 +179,7 @@ def _networkx() -> Any:
         import networkx
     except ImportError as error:
         raise ImportError(
-            "These graphs are made by NetworkX, which is not installed. "
+            "These graphs need NetworkX, which is not installed. "
             "To fix this: pip install 'artlas[demo]'"
         ) from error
     return networkx

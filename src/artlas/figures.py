@@ -1,4 +1,4 @@
-"""Pictures of an atlas and of embedded graphs; Matplotlib is imported when one is drawn."""
+"""Draw an atlas and embedded graphs; Matplotlib is imported when a figure is drawn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 INK, MUTED, PALE = "#1f2430", "#6b7280", "#c9cdd4"
-# Okabe and Ito's colours, which colour-blind readers can tell apart, with violet for yellow.
+# Okabe and Ito's palette, safe for colour-blind readers, with violet in place of yellow.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7B3FA0", "#000000")
 MARKERS = "osD^vP<X"
 
@@ -21,7 +21,7 @@ MARKERS = "osD^vP<X"
 def draw_atlas(relations: NDArray[Any], path: Path) -> None:
     """Draw every base B_k of relations [K, M, M] as a heat map, on one scale from 0 to 1.
 
-    The order of roles carries no meaning, so they are sorted by the strength of their row.
+    The order of roles has no meaning, so they are sorted by the sum of their row.
     """
     figure = blank(9.0, 9.9)
     across = math.ceil(math.sqrt(len(relations)))
@@ -56,9 +56,9 @@ def draw_atlas(relations: NDArray[Any], path: Path) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """The two principal components of standardised representations, to look at others through.
+    """The plane of the first two principal components of standardised representations.
 
-    mean, spread: [d]; axes: [2, d]; share: [2], of the variance.
+    mean, spread: [d]; axes: [2, d]; share [2]: of the variance, along each axis.
     """
 
     mean: NDArray[np.float64]
@@ -68,16 +68,16 @@ class Plane:
 
     @classmethod
     def fit(cls, values: ArrayLike) -> Plane:
-        """Find the plane of values [n, d], n and d at least 2; constant columns do not count."""
+        """Fit the plane to values [n, d], n and d at least 2, ignoring constant columns."""
         rows = np.asarray(values, dtype=np.float64)
         mean, spread = rows.mean(0), rows.std(0)
         spread[rows.max(0) == rows.min(0)] = np.inf
         _, strength, axes = np.linalg.svd((rows - mean) / spread, full_matrices=False)
-        axes = axes[:2] * np.sign(axes[:2].sum(1, keepdims=True))  # a sign that does not flip
+        axes = axes[:2] * np.sign(axes[:2].sum(1, keepdims=True))  # fixes the sign
         return cls(mean, spread, axes, strength[:2] ** 2 / (strength**2).sum())
 
     def project(self, values: ArrayLike) -> NDArray[np.float64]:
-        """Place values [n, d] in the plane, [n, 2]."""
+        """Project values [n, d] onto the plane, [n, 2]."""
         return (np.asarray(values, dtype=np.float64) - self.mean) / self.spread @ self.axes.T
 
 
@@ -88,9 +88,9 @@ def draw_embedding(
     backdrop: tuple[str, ArrayLike],
     path: Path,
 ) -> None:
-    """Draw groups of representations [n, d] in colour and named ones [d] as stars.
+    """Draw groups of representations [n, d] in colour, and named ones [d] as labelled stars.
 
-    The backdrop, a name and representations [n, d], is pale and lies under them.
+    The backdrop, a name and representations [n, d], is drawn in grey behind them.
     """
     figure = blank(11.0, 7.6)
     axes = figure.subplots()
@@ -141,14 +141,14 @@ def draw_embedding(
         borderaxespad=0.0,
         handletextpad=0.4,
     )
-    figure.canvas.draw()  # the layout is final from here on, and labels can be measured
+    figure.canvas.draw()  # fixes the layout, so that labels can be measured
     figure.set_layout_engine("none")
     _label(figure, axes, list(named), stars)
     figure.savefig(path)
 
 
 def _label(figure: Any, axes: Any, names: Sequence[str], points: NDArray[Any]) -> None:
-    """Write each name near its point, at the first place that covers no other name or star."""
+    """Write each name at the nearest place that overlaps no star and no earlier name."""
     from matplotlib.patheffects import withStroke
     from matplotlib.text import Text
     from matplotlib.transforms import Bbox
@@ -187,97 +187,15 @@ def _label(figure: Any, axes: Any, names: Sequence[str], points: NDArray[Any]) -
 
 
 def blank(width: float, height: float) -> Any:
-    """An empty figure of so many inches."""
+    """Make an empty figure; width and height in inches."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(
-            "Pictures are drawn by Matplotlib, which is not installed. "
+            "Figures need Matplotlib, which is not installed. "
             "To get them: pip install 'artlas[demo]'"
         ) from error
     figure = Figure(figsize=(width, height), dpi=130, layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
     return figure
-
-
-def draw_transfer(
-    targets: Sequence[str], rows: Mapping[str, Sequence[tuple[float, float] | None]], path: Path
-) -> None:
-    """Draw the accuracy of every row on every target; None where there is nothing.
-
-    A value is (percent, standard error). The row ``paper`` is drawn as a line across the others.
-    """
-    figure = blank(1.5 * len(targets) + 3, 4.2)
-    axes = figure.subplots()
-    others = [name for name in rows if name != "paper"]
-    for i, name in enumerate(others):
-        known = [(j, value) for j, value in enumerate(rows[name]) if value is not None]
-        shift = (i - (len(others) - 1) / 2) * 0.75 / len(others)
-        axes.errorbar(
-            [j + shift for j, _ in known],
-            [v[0] for _, v in known],
-            [v[1] for _, v in known],
-            fmt=MARKERS[i % len(MARKERS)],
-            ms=5,
-            color=COLOURS[i % len(COLOURS)],
-            label=name,
-        )
-    for j, value in enumerate(rows.get("paper", [])):
-        if value is not None:
-            label = "the paper's SCGFM-ART" if j == 0 else None
-            axes.hlines(value[0], j - 0.42, j + 0.42, color=MUTED, lw=1.5, label=label)
-    axes.set_xticks(range(len(targets)), targets, rotation=15, ha="right", fontsize=9)
-    axes.set_ylabel("5-shot accuracy, %", color=INK)
-    plain_axes(axes)
-    figure.legend(ncols=5, fontsize=8, loc="outside upper center", frameon=False)
-    figure.savefig(path)
-
-
-def draw_shots(
-    panels: Mapping[str, Mapping[str, Sequence[tuple[str, float, float]]]], path: Path
-) -> None:
-    """Draw accuracy against the number of examples a class: a panel a dataset, a line a row.
-
-    A point is (shots, percent, standard error).
-    """
-    figure = blank(max(3.0 * len(panels), 6.0), 3.8)
-    axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    for panel, (target, lines) in zip(axes, panels.items(), strict=True):
-        for i, (name, points) in enumerate(lines.items()):
-            panel.errorbar(
-                [shots for shots, _, _ in points],
-                [mean for _, mean, _ in points],
-                [error for _, _, error in points],
-                marker=MARKERS[i % len(MARKERS)],
-                ms=4,
-                lw=1.2,
-                color=COLOURS[i % len(COLOURS)],
-                label=name if panel is axes[0] else None,
-            )
-        panel.set_title(target, fontsize=10, color=INK)
-        panel.set_xlabel("examples a class", fontsize=9, color=MUTED)
-        plain_axes(panel)
-    axes[0].set_ylabel("accuracy, %", color=INK)
-    columns = max(3, 2 * len(panels))
-    figure.legend(ncols=columns, fontsize=8, loc="outside upper center", frameon=False)
-    figure.savefig(path)
-
-
-def plain_axes(axes: Any) -> None:
-    """Pale lines across, no frame above and on the right."""
-    axes.grid(axis="y", color=PALE, lw=0.6)
-    axes.tick_params(labelsize=8, colors=MUTED)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-
-
-def save(figure: Any, stem: Path) -> list[Path]:
-    """Write a figure as stem.png and stem.svg, with the same bytes for the same figure."""
-    from matplotlib import rc_context
-
-    paths = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg")]
-    figure.savefig(paths[0])
-    with rc_context({"svg.hashsalt": "artlas"}):
-        figure.savefig(paths[1], metadata={"Date": None})
-    return paths

@@ -1,4 +1,4 @@
-"""The command line: the version, and the demo from end to end."""
+"""The version, and the demo from end to end."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_version():
     assert result.output.strip() == f"artlas {artlas.__version__}"
 
 
-def test_writes_the_pictures_and_the_report_and_says_where(quick):
+def test_writes_figures_and_report_and_lists_them(quick):
     folder, output, _ = quick
     names = {"atlas.png", "embedding.png", "results.json"}
     assert {path.name for path in folder.iterdir()} == names
@@ -53,7 +53,7 @@ def test_writes_the_pictures_and_the_report_and_says_where(quick):
     assert all(name in output for name in names)
 
 
-def test_prints_the_controls_and_a_verdict_on_both_datasets(quick):
+def test_prints_controls_and_comparison_for_both_datasets(quick):
     _, output, report = quick
     for row in ("ART z, trained", "ART z, untrained", "ART q alone", "ART H alone", *CONTROLS):
         assert row in output
@@ -65,7 +65,7 @@ def test_prints_the_controls_and_a_verdict_on_both_datasets(quick):
         assert network in output
 
 
-def test_a_winning_control_is_called_one(quick):
+def test_a_winning_control_is_named(quick):
     _, output, report = quick
     means = {row: found["mean"] for row, found in report["accuracy"]["families"].items()}
     assert max(means, key=means.get) == "degree histogram"
@@ -94,7 +94,7 @@ def test_training_lowers_the_coverage_of_unseen_graphs(quick):
         assert found["after"]["gain"] > 0.001 > abs(found["before"]["gain"])
 
 
-def test_ctrl_c_keeps_what_was_learnt(tmp_path, monkeypatch):
+def test_ctrl_c_keeps_the_partly_trained_model(tmp_path, monkeypatch):
     batches, gather = [], coverage.gather
 
     def interrupted(sources, members):
@@ -124,7 +124,7 @@ def test_ctrl_c_keeps_what_was_learnt(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
 
 
-def test_errors_have_remedies(tmp_path, monkeypatch):
+def test_errors_say_how_to_fix_them(tmp_path, monkeypatch):
     taken = tmp_path / "file"
     taken.write_text("not a folder")
     result = run("demo", "--quick", "--out", taken)

@@ -150,7 +150,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path, forty):
     broken.send_signal(signal.SIGINT)
     _, told = broken.communicate(timeout=100)
     assert broken.returncode == 130
-    assert told == "Stopped by Ctrl-C; what is done is kept: the same command goes on.\n"
+    assert told == "Stopped by Ctrl-C. Finished work is kept; rerun the command to resume.\n"
     assert not out.exists()
     parts = sorted((tmp_path / ".z.parquet.parts").glob("*.npz"))
     assert 1 <= len(parts) < 20
@@ -176,7 +176,7 @@ def test_a_full_disk_is_told_and_made_good(tmp_path, forty, ending):
     )
     assert full.returncode == 1
     assert full.stderr.startswith("Writing failed: [Errno 27]")
-    assert "the same command goes on." in full.stderr.replace("\n", " ")
+    assert "rerun the command to resume." in full.stderr.replace("\n", " ")
     assert full.stderr.count("\n") == 1
     assert not out.exists()
     subprocess.run(command(SLOW, "", *words, out), check=True, timeout=100)
@@ -221,8 +221,7 @@ def test_time_left_is_told(tmp_path, triangle, monkeypatch):
         def update(self, task, **fields):
             told.append((round(fields["completed"], 2), fields["left"], fields["graphs"]))
 
-    # by its name in sys.modules: as an attribute the command hides the module
-    monkeypatch.setattr(sys.modules["artlas.cli.embed"], "Progress", Bar)
+    monkeypatch.setattr("artlas.cli.embed.Progress", Bar)
     for name in "abc":
         (tmp_path / f"{name}.csv").write_bytes(triangle.read_bytes())
     files = [tmp_path / f"{name}.csv" for name in "abc"]

@@ -1,4 +1,4 @@
-"""Episodes: the published protocol, number for number."""
+"""Episodes equal those of the published protocol."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_first_episode_as_numpy_draws_it():
 
 
 @pytest.mark.parametrize("r", range(5))
-def test_support_and_query_are_disjoint_and_of_the_asked_size(r):
+def test_support_and_query_are_disjoint_and_of_the_requested_size(r):
     episode = draw_episodes(LABELS)[r]
     support, query = LABELS[episode.support], LABELS[episode.query]
     assert not set(episode.support) & set(episode.query)

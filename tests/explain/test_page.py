@@ -1,4 +1,4 @@
-"""The page about a graph: what it says, that it stands alone, and that a browser takes it."""
+"""The page about one graph: what it says, that it is self-contained, and that browsers draw it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 import artlas
 from artlas.cli import app
 from artlas.errors import ReadError
-from artlas.explain import page as explain_page
-from artlas.explain import spring_layout
+from artlas.explain import explanation, page, spring_layout
+from artlas.explain.explanation import explain
 from artlas.method import checkpoint
 from artlas.training import pretraining_coverage
 from artlas.training.pretraining_coverage import PretrainingCoverage
@@ -64,30 +64,30 @@ def read(text):
 
 
 def test_the_page_says_what_the_model_says(model, karate):
-    made = explain_page.explain(model, karate, "a <club>", pretraining_coverage.load("graph"))
-    page = read(explain_page.page(made, karate))
-    text = " ".join(page.text)
-    assert page.tags.count("circle") == 34 + 5 * pretraining_coverage.EACH
-    assert page.tags.count("rect") == explain_page.NEAREST * 32 * 32
+    made = explain(model, karate, "a <club>", pretraining_coverage.load("graph"))
+    parsed = read(page.render(made))
+    text = " ".join(parsed.text)
+    assert parsed.tags.count("circle") == 34 + 5 * pretraining_coverage.EACH
+    assert parsed.tags.count("rect") == page.NEAREST * 32 * 32
     assert "a <club>" in text
     assert "34 nodes, 78 edges" in text
     found = model.align(karate)
     best = int(found.energies.argmin())
     assert f"nearest base is number {best + 1}" in text
     assert f"saves {100 * found.gain[0, best]:.1f} %" in text
-    assert "script" not in page.tags
-    assert not page.links
-    assert "http" not in explain_page.page(made, karate)
+    assert "script" not in parsed.tags
+    assert not parsed.links
+    assert "http" not in page.render(made)
 
 
 def test_names_are_shown_and_escaped(tmp_path, model):
     (tmp_path / "t.csv").write_text("<b>,y\ny,z\n")
     graph = artlas.read(tmp_path / "t.csv", verbose=False)
-    page = explain_page.page(explain_page.explain(model, graph, "t"), graph)
-    assert "<title>&lt;b&gt;: role" in page
-    assert "<title>z: role" in page
-    assert "<b>" not in page
-    assert "no record of the pretraining graphs" in page
+    text = page.render(explain(model, graph, "t"))
+    assert "<title>&lt;b&gt;: role" in text
+    assert "<title>z: role" in text
+    assert "<b>" not in text
+    assert "no record of the pretraining graphs" in text
 
 
 def test_far_near_and_usual_graphs_are_told_apart(model, karate):
@@ -95,21 +95,20 @@ def test_far_near_and_usual_graphs_are_told_apart(model, karate):
     for scale, wanted in ((0.5, "lies outside"), (1.0, "atlas covers it"), (2.0, "says little")):
         grid = np.linspace(0.9, 1.1, 101) * distance * scale
         known = PretrainingCoverage(grid, {"one": np.random.default_rng(0).random((9, 16))})
-        page = explain_page.page(explain_page.explain(model, karate, "t", known), karate)
-        assert wanted in page
+        assert wanted in page.render(explain(model, karate, "t", known))
     half = PretrainingCoverage(np.linspace(0, 2, 101) * distance, known.domains)
-    assert "50 % of the pretraining graphs lie nearer" in explain_page.page(
-        explain_page.explain(model, karate, "t", half), karate
+    assert "50 % of the pretraining graphs are nearer" in page.render(
+        explain(model, karate, "t", half)
     )
 
 
 def test_large_graphs_are_drawn_in_part(model):
     graph = artlas.Graphs.from_networkx([nx.barabasi_albert_graph(900, 2, seed=1)])
-    made = explain_page.explain(model, graph, "large")
-    assert len(made.drawn) == explain_page.DRAWN
+    made = explain(model, graph, "large")
+    assert len(made.drawn) == explanation.MOST_DRAWN
     assert int(graph.degree.argmax()) in made.drawn
-    assert "900 nodes" in (page := explain_page.page(made, graph))
-    assert f"the {explain_page.DRAWN} nodes around" in page
+    assert "900 nodes" in (text := page.render(made))
+    assert f"the {explanation.MOST_DRAWN} nodes around" in text
 
 
 def test_layout_puts_neighbours_closer_than_others():
@@ -157,10 +156,10 @@ def test_the_command(tmp_path):
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
 def test_a_browser_draws_it(tmp_path, model, karate):
-    made = explain_page.explain(model, karate, "club", pretraining_coverage.load("graph"))
-    (tmp_path / "page.html").write_text(explain_page.page(made, karate))
+    made = explain(model, karate, "club", pretraining_coverage.load("graph"))
+    (tmp_path / "page.html").write_text(page.render(made))
     words = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
     done = subprocess.run([*words, f"file://{tmp_path}/page.html"], capture_output=True, text=True)
     assert len(re.findall("<circle", done.stdout)) == 34 + 5 * pretraining_coverage.EACH
-    assert len(re.findall("<rect", done.stdout)) == explain_page.NEAREST * 32 * 32
+    assert len(re.findall("<rect", done.stdout)) == page.NEAREST * 32 * 32
     assert "<section><h2>All bases</h2>" in done.stdout

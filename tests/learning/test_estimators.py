@@ -1,4 +1,4 @@
-"""What scikit-learn's users expect, for graph input, which its own checks do not cover."""
+"""The estimators follow scikit-learn's conventions, also for graph input."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_pipeline_and_grid_search(graphs):
 
 def test_other_features_are_refused(graphs):
     made = embedder().fit(graphs)
-    with pytest.raises(artlas.GraphError, match="0 features, and 3 when fitted"):
+    with pytest.raises(artlas.GraphError, match="0 features, but 3 when fitted"):
         made.transform(graphs.with_features(None))
     with pytest.raises(ValueError, match="Unknown representation 'best'"):
         embedder(representation="best").fit(graphs)

@@ -116,6 +116,7 @@ def test_import_stays_light():
     told = python(
         """
         import sys, artlas
+        artlas.ART, artlas.load, artlas.read, artlas.pretrain, artlas.ego_graphs
         heavy = "sklearn networkx matplotlib torch_geometric typer rich ot scipy pandas"
         print([name for name in heavy.split() if name in sys.modules])
         """

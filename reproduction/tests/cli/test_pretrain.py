@@ -1,4 +1,4 @@
-"""``artlas pretrain``: small runs, continued and refused."""
+"""``artlas-paper pretrain``: small runs, resumed and refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tiny(monkeypatch, tmp_path):
     return tmp_path
 
 
-def test_a_model_is_trained_kept_and_continued(tiny):
+def test_a_model_is_trained_saved_and_resumed(tiny):
     words = ["pretrain", "--sources", "TINY", "--root", tiny, "--epochs", 2, "--out", tiny / "m"]
     done = run(*words)
     assert done.exit_code == 0, done.output
@@ -40,7 +40,7 @@ def test_a_model_is_trained_kept_and_continued(tiny):
     assert artlas.load(tiny / "m").config == artlas.ArtConfig()
 
 
-def test_what_cannot_be_trained_is_said(tiny):
+def test_invalid_requests_are_explained(tiny):
     done = run("pretrain", "--sources", "TINY,Nope", "--root", tiny, "--out", tiny / "m")
     assert done.exit_code == 1
     assert "there is no dataset 'Nope'" in done.output
@@ -48,23 +48,23 @@ def test_what_cannot_be_trained_is_said(tiny):
     assert done.exit_code == 2
 
 
-def test_the_bar_tells_training_from_reading_out(monkeypatch):
+def test_the_bar_distinguishes_training_from_embedding(monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     seen = io.StringIO()
     with TrainingBar(Console(file=seen, force_terminal=True, width=100)) as bar:
         shown = []
         for move in (
             lambda: None,
-            lambda: bar.train(Progress(3, 10, 1, 0.25)),
-            lambda: bar.train(Progress(10, 10, 2, 0.125)),
-            lambda: bar.read(4, 10),
-            lambda: bar.read(2, 50),
+            lambda: bar.show_training(Progress(3, 10, 1, 0.25)),
+            lambda: bar.show_training(Progress(10, 10, 2, 0.125)),
+            lambda: bar.show_embedding(4, 10),
+            lambda: bar.show_embedding(2, 50),
         ):
             move()
             (task,) = bar.tasks
             shown.append((task.description, task.completed, task.total))
     assert shown == [
-        ("making ready", 0, None),
+        ("preparing", 0, None),
         ("epoch 1, loss 0.2500", 3, 10),
         ("epoch 2, loss 0.1250", 10, 10),
         ("vectors", 4, 10),

@@ -1,4 +1,4 @@
-"""artlas-paper transfer: records, tables and figures on disk, failures that show, quick runs apart."""
+"""artlas-paper transfer: its files, its failures, and quick runs kept apart."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import typer
 
-from artlas import figures
+from artlas_paper import figures
 from artlas_paper.cli import study as cli
 from artlas_paper.studies import study as framework
 from artlas_paper.studies.study import Job, Setting, Study, stratified

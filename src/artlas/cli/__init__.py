@@ -7,31 +7,28 @@ from typing import Annotated
 import typer
 
 import artlas
-from artlas.cli import search
-from artlas.cli.certify import certify
-from artlas.cli.demo import demo
-from artlas.cli.embed import embed, info
-from artlas.cli.explain import explain
-from artlas.cli.pretrain import pretrain
+from artlas.cli.lazy import lazy_app
 
-app = typer.Typer(
-    name="artlas",
-    help="A graph foundation model that anyone can run: one vector for any graph.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_show_locals=False,
+COMMANDS = {
+    "demo": "Train a small atlas on built-in graphs, test it and draw it.",
+    "embed": "Embed graphs into a table of vectors; rerun to resume.",
+    "info": "Print a model's settings, sources and model card.",
+    "explain": "Write a page on one graph: its roles, nearest bases, coverage.",
+    "certify": "Check the paper's bounds on given graphs.",
+    "pretrain": "Learn an atlas from unlabelled graphs, one domain per file.",
+    "search": "Find the nearest graphs across domains.",
+}
+
+app = lazy_app(
+    "artlas",
+    "A graph foundation model that anyone can run: one vector for any graph.",
+    "artlas.cli",
+    COMMANDS,
 )
-app.command()(demo)
-app.command()(embed)
-app.command()(info)
-app.command()(explain)
-app.command()(certify)
-app.command()(pretrain)
-app.add_typer(search.app, name="search")
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"artlas {artlas.__version__}")
         raise typer.Exit
 
@@ -41,7 +38,7 @@ def _options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version and stop."
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:

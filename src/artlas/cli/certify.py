@@ -14,8 +14,10 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from artlas import certify as certifying
-from artlas.cli.embed import Inputs, Model, entries
+from artlas.certify import HOLDS, TOLERANCE, VIOLATED, Certificate, Interval
+from artlas.certify import certify as certify_graphs
+from artlas.cli.common import Format, Inputs, Model, error_console, exit_on_errors
+from artlas.cli.inputs import find_inputs
 from artlas.errors import GraphError
 from artlas.files.atomic import atomic
 from artlas.graphs.collection import Graphs
@@ -23,26 +25,37 @@ from artlas.io.reading import read
 from artlas.method import checkpoint
 
 NOTE = (
-    "Figures are intervals that have the true value in them. The solver finds local optima, so its "
-    "e*, m*, d and radius are upper ends; lower ends are Mémoli's third lower bound. eta falls as "
-    "e* grows: its lower end is the solver's, its upper end that of the lower bound."
+    "Each interval contains the true value. The solver finds local optima, so it gives the upper "
+    "ends of e*, m*, d and the radius; Mémoli's third lower bound gives the lower ends. eta "
+    "decreases as e* grows: its lower end comes from the solver, its upper end from the bound."
 )
 
 
 def certify(
     inputs: Inputs,
     model: Model = "graph",
-    most: Annotated[int, typer.Option(min=1, help="Graphs that are taken, by the seed.")] = 64,
-    pairs: Annotated[int, typer.Option(min=0, help="Pairs of them that are taken.")] = 100,
-    seed: Annotated[int, typer.Option(min=0, help="What graphs and pairs are drawn by.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Where all figures go to, as JSON.")] = None,
-    format: Annotated[str | None, typer.Option(help="Of the files, if nothing tells.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say the verdict alone.")] = False,
+    most: Annotated[int, typer.Option(min=1, help="Check at most this many graphs.")] = 64,
+    pairs: Annotated[int, typer.Option(min=0, help="Check at most this many pairs.")] = 100,
+    seed: Annotated[int, typer.Option(min=0, help="Seed that draws graphs and pairs.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="JSON file for all values.")] = None,
+    format: Format = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print the verdict only.")] = False,
 ) -> None:
-    """Check couplings, coverage and fidelity of coordinates; exit code 2 if a bound is violated."""
-    errors = Console(stderr=True, highlight=False, soft_wrap=True)
-    try:
-        known = checkpoint.load(model)
+    """Check the paper's bounds on given graphs.
+
+    They concern couplings, coverage and the fidelity of coordinates.
+
+    The exit code is 2 if one is violated.
+    """
+    errors = error_console()
+    with exit_on_errors(
+        GraphError,
+        ImportError,
+        RuntimeError,
+        OSError,
+        interrupted="Stopped by Ctrl-C; nothing was written.",
+    ):
+        loaded = checkpoint.load(model)
         names, graphs = _read(inputs, format)
         hidden = quiet or not errors.is_terminal
         with Progress(console=errors, transient=True, disable=hidden) as bar:
@@ -51,110 +64,93 @@ def certify(
             def show(done: int, total: int) -> None:
                 bar.update(task, completed=done, total=total)
 
-            made = certifying.certify(known, graphs, names, most, pairs, seed, show)
+            certificate = certify_graphs(loaded, graphs, names, most, pairs, seed, show)
         if out is not None:
             with atomic(out) as file:
-                file.write((json.dumps(made.to_dict(), indent=1) + "\n").encode())
-    except KeyboardInterrupt:
-        errors.print("Stopped by Ctrl-C; nothing was written.")
-        raise typer.Exit(130) from None
-    except (GraphError, ImportError, RuntimeError, OSError) as error:
-        errors.print(str(error), style="red", markup=False)
-        raise typer.Exit(1) from error
-    _print(made, quiet)
-    if made.verdict == certifying.VIOLATED:
+                file.write((json.dumps(certificate.to_dict(), indent=1) + "\n").encode())
+    _print(certificate, quiet)
+    if certificate.verdict == VIOLATED:
         raise typer.Exit(2)
 
 
 def _read(inputs: list[str], format: str | None) -> tuple[list[str], Graphs]:
-    """The graphs of all inputs, structure alone, and what each is called."""
+    """Read the structure of all input graphs, and name each."""
     names, parts = [], []
     with tempfile.TemporaryDirectory(prefix="artlas-") as folder:
-        for entry in [entry for name in inputs for entry in entries(name, format, Path(folder))]:
+        for entry in find_inputs(inputs, format, Path(folder)):
             part = read(entry.path, entry.format, verbose=False)
-            alone = len(part) == 1
-            names += [entry.name if alone else f"{entry.name} {g}" for g in range(len(part))]
+            single = len(part) == 1
+            names += [entry.name if single else f"{entry.name} {g}" for g in range(len(part))]
             parts.append(part.with_features(None).with_labels(None))
     if not parts:
         raise GraphError(
-            f"there is no graph; got {', '.join(inputs)}. To fix this, pass files of graphs, or "
-            "folders that have some."
+            f"there is no graph; got {', '.join(inputs)}. To fix this, pass graph files, or "
+            "folders that contain some."
         )
     return names, Graphs.concat(parts)
 
 
-def _print(made: certifying.Certificate, quiet: bool) -> None:
-    wide = None if sys.stdout.isatty() else 140  # a file has no width
-    console = Console(highlight=False, width=wide)
+def _print(certificate: Certificate, quiet: bool) -> None:
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
     if not quiet:
-        console.print(_graphs(made))
-        console.print(_statements(made))
-        low, high = made.radius
+        checked, (low, high) = len(certificate.names), certificate.covering_radius
+        console.print(_graph_table(certificate))
+        console.print(_statement_table(certificate))
         console.print(
-            f"Covering radius of the atlas over these {len(made.names)} graphs: "
-            f"[{low:.4f}, {high:.4f}].",
+            f"Covering radius of the atlas over these {checked} graphs: [{low:.4f}, {high:.4f}].",
             markup=False,
         )
         console.print(
-            f"{len(made.names)} of {made.given} graphs, {len(made.pairs)} pairs, seed {made.seed}; "
-            f"up to {certifying.TOLERANCE:g}, single precision.\n{NOTE}"
+            f"{checked} of {certificate.graphs_given} graphs, {len(certificate.pairs)} pairs, "
+            f"seed {certificate.seed}; tolerance {TOLERANCE:g}, single precision.\n{NOTE}"
         )
-    for statement in made.statements:
-        if statement.violated:
-            console.print(
-                f"{statement.name}, {statement.formula}: violated for "
-                f"{', '.join(statement.violated)}",
-                style="red",
-                markup=False,
-                soft_wrap=True,
-            )
-    console.print(_verdict(made), markup=False, soft_wrap=True)
+    for s in certificate.statements:
+        if s.violated:
+            text = f"{s.name}, {s.formula}: violated for {', '.join(s.violated)}"
+            console.print(text, style="red", markup=False, soft_wrap=True)
+    console.print(_verdict(certificate), markup=False, soft_wrap=True)
 
 
-def _verdict(made: certifying.Certificate) -> str:
-    total = len(made.statements)
-    if made.verdict == certifying.HOLDS:
+def _verdict(certificate: Certificate) -> str:
+    verdict, total = certificate.verdict, len(certificate.statements)
+    if verdict == HOLDS:
         return f"Verdict: holds. All {total} statements hold for every graph and pair."
-    bad = [s.name for s in made.statements if s.verdict == made.verdict]
-    rest = f"{total - len(bad)} of {total} statements hold for every graph and pair"
-    if made.verdict == certifying.VIOLATED:
-        rest = "this must not happen, so couplings, energies or solver are broken"
-    return f"Verdict: {made.verdict}: {', '.join(bad)}; {rest}."
+    failed = [s.name for s in certificate.statements if s.verdict == verdict]
+    rest = f"{total - len(failed)} of {total} statements hold for every graph and pair"
+    if verdict == VIOLATED:
+        rest = "this must not happen: the couplings, the energies or the solver are broken"
+    return f"Verdict: {verdict}: {', '.join(failed)}; {rest}."
 
 
-def _graphs(made: certifying.Certificate) -> Table:
-    heads = ("nodes", "edges", "eta", "Delta", "residual", "m*", "coverage l")
+def _graph_table(certificate: Certificate) -> Table:
     table = Table(title="per graph")
     table.add_column("graph", overflow="fold")
-    for head in (*heads, "m*+Delta+tau log K"):
+    heads = ("nodes", "edges", "eta", "Delta", "residual", "m*", "coverage l", "m*+Delta+tau log K")
+    for head in heads:
         table.add_column(head, justify="right", no_wrap=True)
-    for g, name in enumerate(made.names):
-        nodes, edges = made.sizes[g].tolist()
+    for g, name in enumerate(certificate.names):
         table.add_row(
             escape(name),
-            f"{nodes:,}",
-            f"{edges:,}",
-            _shown(made.eta, g),
-            _shown(made.excess, g),
-            f"{made.residuals[g]:.0e}",
-            _shown(made.nearest, g),
-            f"{made.coverage[g]:.4f}",
-            _shown(made.ceiling, g),
+            *(f"{count:,}" for count in certificate.sizes[g].tolist()),
+            _ends(certificate.amortisation_error, g),
+            _ends(certificate.excess, g),
+            f"{certificate.residuals[g]:.0e}",
+            _ends(certificate.nearest_energy, g),
+            f"{certificate.coverage[g]:.4f}",
+            _ends(certificate.coverage_bound, g),
         )
     return table
 
 
-def _shown(interval: certifying.Interval, at: int) -> str:
-    return f"{interval.low[at]:.3f} to {interval.high[at]:.3f}"
+def _ends(interval: Interval, index: int) -> str:
+    return f"{interval.low[index]:.3f} to {interval.high[index]:.3f}"
 
 
-def _statements(made: certifying.Certificate) -> Table:
+def _statement_table(certificate: Certificate) -> Table:
     table = Table("statement", "formula", title="statements, by graphs or pairs")
     for head in ("holds", "not decided", "violated", "least slack"):
         table.add_column(head, justify="right")
-    for s in made.statements:
-        slack = "-" if s.slack is None else f"{s.slack:.1e}"
-        table.add_row(
-            s.name, s.formula, str(s.holds), str(s.undecided), str(len(s.violated)), slack
-        )
+    for s in certificate.statements:
+        counts = (str(count) for count in (s.holds, s.undecided, len(s.violated)))
+        table.add_row(s.name, s.formula, *counts, "-" if s.slack is None else f"{s.slack:.1e}")
     return table

@@ -1,9 +1,10 @@
-"""``artlas demo``: train a small atlas on built-in graphs, test it, and draw it."""
+"""``artlas demo``: train a small atlas on built-in graphs, test it and draw it."""
 
 from __future__ import annotations
 
 import json
 import platform
+import tempfile
 import time
 from dataclasses import asdict
 from importlib.metadata import version
@@ -14,13 +15,13 @@ import numpy as np
 import torch
 import typer
 from numpy.typing import NDArray
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 import artlas
 from artlas import ART, ArtConfig, Graphs, PretrainConfig, evaluation, figures, kernels
+from artlas.cli import demo_tables
+from artlas.cli.common import exit_on_errors
 from artlas.datasets import (
     Dataset,
     digits_as_graphs,
@@ -29,58 +30,58 @@ from artlas.datasets import (
     synthetic_families,
 )
 from artlas.evaluation.controls import CONTROLS
+from artlas.files.atomic import atomic
 from artlas.training import loop
 from artlas.training.coverage import CoverageObjective
 from artlas.training.sources import structure_only
 
 BATCH, RATE, CLIP = 64, 1e-3, 5.0
-TRAINED, UNTRAINED = "ART z, trained", "ART z, untrained"
-SHIPPED = "ART z, shipped weights"
 NEIGHBOURS = 5
-Vectors = dict[str, NDArray[np.float32]]
+Vectors = NDArray[np.float32]
 
 
 def demo(
-    steps: Annotated[int | None, typer.Option(min=0, help="Training steps (300).")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the data, the weights and training.")] = 42,
-    quick: Annotated[bool, typer.Option("--quick", help="Less data, 20 steps.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder for what it writes.")] = Path("artlas-demo"),
+    steps: Annotated[int | None, typer.Option(min=0, help="Training steps; default: 300.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of data, weights and training.")] = 42,
+    quick: Annotated[bool, typer.Option("--quick", help="Less data and 20 steps.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("artlas-demo"),
 ) -> None:
-    """Train a small atlas on built-in graphs, test it on unseen ones, and draw it."""
-    began, console, folder = time.perf_counter(), Console(highlight=False), _folder(out)
-    kind = "compiled kernels" if kernels.available() else "PyTorch twin, without compiled kernels"
+    """Train a small atlas on built-in graphs, test it and draw it."""
+    start, console = time.perf_counter(), Console(highlight=False)
+    _check_folder(out)
+    backend = "compiled kernels" if kernels.available() else "PyTorch twin, no compiled kernels"
     if steps is None:  # a step of the twin takes several times as long
         steps = 20 if quick else 300 if kernels.available() else 60
-    torch.set_num_threads(1)  # repeatable, and no stalls where others use the cores
-    console.print(f"[bold]artlas {artlas.__version__}[/]: {kind}, one thread\n")
+    torch.set_num_threads(1)  # repeatable, and not slowed down by other processes
+    console.print(f"[bold]artlas {artlas.__version__}[/]: {backend}, one thread\n")
 
     digits, families, networks = _data(console, 24 if quick else 120, seed)
     halves = {data.name: data.halves(seed) for data in (digits, families)}
-    tested = {name: test for name, (_, test) in halves.items()}
+    tests = {name: test for name, (_, test) in halves.items()}
 
     config = ArtConfig(seed=seed)
     untrained, model, shipped = ART(config), ART(config), artlas.load("graph")
     domains = {name: half.graphs for name, (half, _) in halves.items()}
     losses = train(console, model, domains, steps, seed)
 
-    shown = tested | {"networks": networks}
-    aligned = {
+    unseen = tests | {"networks": networks}
+    alignment = {
         name: {"before": _fit(untrained, data.graphs), "after": _fit(model, data.graphs)}
-        for name, data in shown.items()
+        for name, data in unseen.items()
     }
-    _print_alignment(console, aligned)
+    demo_tables.print_alignment(console, alignment)
 
-    episodes = {name: evaluation.draw_episodes(data.labels) for name, data in tested.items()}
+    episodes = {name: evaluation.draw_episodes(data.labels) for name, data in tests.items()}
     accuracy = {
         name: _accuracies(model, untrained, shipped, data, episodes[name])
-        for name, data in tested.items()
+        for name, data in tests.items()
     }
-    _print_accuracy(console, tested, accuracy)
+    demo_tables.print_accuracy(console, tests, accuracy)
 
-    structure = {name: _structure(model, data.graphs) for name, data in shown.items()}
-    portraits = _portraits(model, networks, tested["families"], structure)
-    _print_portraits(console, portraits)
-    written = _draw(console, model, tested["families"], networks, structure, folder)
+    structure = {name: _structure(model, data.graphs) for name, data in unseen.items()}
+    described = _describe_networks(model, networks, tests["families"], structure)
+    demo_tables.print_networks(console, described, NEIGHBOURS)
+    files = _draw(console, model, tests["families"], networks, structure, out)
 
     report = {
         "settings": {
@@ -93,13 +94,13 @@ def demo(
             "clip": CLIP,
             "model": asdict(config),
         },
-        "versions": _versions() | {"kernels": kind, "threads": 1},
+        "versions": _versions() | {"kernels": backend, "threads": 1},
         "training": {"steps": len(losses), "interrupted": len(losses) < steps, "losses": losses},
         "data": {
             name: {"train": len(half.graphs), "test": len(test.graphs), "classes": test.names}
             for name, (half, test) in halves.items()
         },
-        "alignment": aligned,
+        "alignment": alignment,
         "episodes": {
             name: {
                 "count": len(drawn),
@@ -111,15 +112,17 @@ def demo(
             for name, drawn in episodes.items()
         },
         "accuracy": {
-            name: {row: found.summary() for row, found in rows.items()}
+            name: {row: accuracy.summary() for row, accuracy in rows.items()}
             for name, rows in accuracy.items()
         },
-        "networks": portraits,
+        "networks": described,
     }
-    written.append(_write_json(report, folder / "results.json"))
-    console.print(f"Wrote {', '.join(path.name for path in written)} into")
-    console.print(f"  {folder.resolve()}", markup=False, soft_wrap=True)
-    console.print(f"[dim]{time.perf_counter() - began:.0f} s in all.[/]")
+    files.append(out / "results.json")
+    with atomic(files[-1]) as file:
+        file.write((json.dumps(report, indent=1, ensure_ascii=False) + "\n").encode())
+    console.print(f"Wrote {', '.join(path.name for path in files)} into")
+    console.print(f"  {out.resolve()}", markup=False, soft_wrap=True)
+    console.print(f"[dim]{time.perf_counter() - start:.0f} s in total.[/]")
 
 
 def train(
@@ -162,122 +165,62 @@ def train(
 
 
 def _data(console: Console, per_class: int, seed: int) -> tuple[Dataset, Dataset, Dataset]:
-    try:
-        with console.status("Making graphs"):
-            digits = digits_as_graphs(per_class, seed=seed)
-            families, networks = synthetic_families(per_class, seed=seed), real_networks()
-    except ImportError as error:
-        Console(stderr=True).print(str(error), style="red", markup=False, soft_wrap=True)
-        raise typer.Exit(1) from error
+    with exit_on_errors(ImportError), console.status("Making graphs"):
+        digits = digits_as_graphs(per_class, seed=seed)
+        families, networks = synthetic_families(per_class, seed=seed), real_networks()
     console.print(
-        f"[bold]digits[/]    {len(digits.graphs):,} handwritten digits: a node for every inked "
-        "pixel, edges to its\n          eight neighbours; X = intensity, row, column\n"
-        f"[bold]families[/]  {len(families.graphs):,} random graphs of {len(families.names)} "
-        "kinds, alike in size and mostly in density;\n          X = degree / maximum degree\n"
-        f"[bold]networks[/]  {len(networks.graphs)} real ones, never trained on\n"
-        "Half of each class trains the atlas; accuracies are taken on the other half.\n"
+        f"[bold]digits[/]    {len(digits.graphs):,} handwritten digits: one node per inked pixel, "
+        "edges to its\n          eight neighbours; X = intensity, row, column\n"
+        f"[bold]families[/]  {len(families.graphs):,} random graphs from {len(families.names)} "
+        "families, similar in size and mostly\n          in density; X = degree / maximum degree\n"
+        f"[bold]networks[/]  {len(networks.graphs)} real networks, not used in training\n"
+        "The atlas is trained on one half of each class and tested on the other.\n"
     )
     return digits, families, networks
 
 
 def _fit(model: ART, graphs: Graphs) -> dict[str, float]:
-    """Mean coverage, and mean gain over the independent coupling."""
-    found = model.align(graphs)
-    return {"coverage": float(found.coverage.mean()), "gain": float(found.gain.mean())}
+    """Measure mean coverage, and mean gain over the independent coupling."""
+    alignment = model.align(graphs)
+    return {"coverage": float(alignment.coverage.mean()), "gain": float(alignment.gain.mean())}
 
 
-def _structure(model: ART, graphs: Graphs) -> NDArray[np.float32]:
-    """z of the graphs with degree / maximum degree as the only feature, [G, K + M]."""
+def _structure(model: ART, graphs: Graphs) -> Vectors:
+    """Embed the graphs with degree / maximum degree as their only feature, [G, K + M]."""
     return np.asarray(model.embed(graphs.with_features(relative_degree(graphs)), "paper"))
 
 
 def _accuracies(
     model: ART, untrained: ART, shipped: ART, data: Dataset, episodes: list[evaluation.Episode]
 ) -> dict[str, evaluation.Accuracy]:
-    """Accuracy of the model's representations and of the controls, on the same episodes."""
+    """Evaluate the models' representations and the controls on the same episodes."""
     graphs = data.graphs
-    values: dict[str, Any] = {
-        TRAINED: model.embed(graphs, "paper"),
-        UNTRAINED: untrained.embed(graphs, "paper"),
+    vectors: dict[str, Any] = {
+        demo_tables.TRAINED: model.embed(graphs, "paper"),
+        demo_tables.UNTRAINED: untrained.embed(graphs, "paper"),
         "ART q alone, trained": model.embed(graphs, "coordinates"),
         "ART H alone, trained": model.embed(graphs, "features"),
-        SHIPPED: shipped.embed(graphs, "paper"),
+        "ART z, shipped weights": shipped.embed(graphs, "paper"),
         "ART z+, shipped weights": shipped.embed(graphs, "plus"),
     }
-    values |= {name: control(graphs) for name, control in CONTROLS.items()}
-    return {name: evaluation.evaluate(rows, data.labels, episodes) for name, rows in values.items()}
+    vectors |= {name: control(graphs) for name, control in CONTROLS.items()}
+    return {
+        name: evaluation.evaluate(rows, data.labels, episodes) for name, rows in vectors.items()
+    }
 
 
-def _portraits(
-    model: ART, networks: Dataset, families: Dataset, structure: Vectors
+def _describe_networks(
+    model: ART, networks: Dataset, families: Dataset, structure: dict[str, Vectors]
 ) -> dict[str, dict[str, Any]]:
-    """Size, coverage, gain and the families of the nearest family graphs, by network."""
-    near = evaluation.nearest(structure["networks"], structure["families"], NEIGHBOURS)
-    found = {}
-    for name, graph, ids in zip(networks.names, networks.graphs, near, strict=True):
+    """Give each network's size, coverage, gain, and the families of its nearest family graphs."""
+    neighbours = evaluation.nearest_rows(structure["networks"], structure["families"], NEIGHBOURS)
+    described = {}
+    for name, graph, ids in zip(networks.names, networks.graphs, neighbours, strict=True):
         kinds, counts = np.unique(families.labels[ids], return_counts=True)
         votes = {families.names[c]: int(n) for c, n in zip(kinds, counts, strict=True)}
         sizes = {"nodes": graph.num_nodes, "edges": graph.num_edges}
-        found[name] = sizes | _fit(model, graph) | {"neighbours": votes}
-    return found
-
-
-def _print_alignment(console: Console, aligned: dict[str, dict[str, dict[str, float]]]) -> None:
-    rows = [
-        [name]
-        + [f"{fit['coverage']:.4f}" for fit in fits.values()]
-        + [f"{fit['gain']:z.2%}" for fit in fits.values()]
-        for name, fits in aligned.items()
-    ]
-    heads = ["unseen graphs", "coverage, untrained", "trained", "gain, untrained", "trained"]
-    _print_table(console, "Alignment", heads, rows)
-    console.print(
-        "[dim]coverage is the loss; gain is the share of the independent coupling's energy\n"
-        "that alignment saves: at 0 the couplings do not tell nodes apart.[/]\n"
-    )
-
-
-def _print_accuracy(
-    console: Console,
-    tested: dict[str, Dataset],
-    accuracy: dict[str, dict[str, evaluation.Accuracy]],
-) -> None:
-    best = {name: max(rows, key=lambda row: rows[row].mean) for name, rows in accuracy.items()}
-    cells = []
-    for row in next(iter(accuracy.values())):
-        cells.append([f"control: {row}" if row in CONTROLS else row])
-        for name, rows in accuracy.items():
-            text = f"{100 * rows[row].mean:.1f} ± {100 * rows[row].std:.1f}"
-            cells[-1].append(f"[bold green]{text}[/]" if row == best[name] else text)
-    heads = [f"{name}, {len(data.names)} classes" for name, data in tested.items()]
-    title = "5-shot accuracy, %: mean ± deviation over 50 episodes, nearest class mean"
-    _print_table(console, title, ["representation", *heads], cells)
-    for name, rows in accuracy.items():
-        change, error = rows[TRAINED].over(rows[UNTRAINED])
-        console.print(
-            f"[bold]{name}[/]: {evaluation.verdict(rows, CONTROLS)} "
-            f"Training moved z by {100 * change:+.1f} points ({100 * error:.1f})."
-        )
-    console.print()
-
-
-def _print_portraits(console: Console, portraits: dict[str, dict[str, Any]]) -> None:
-    rows = []
-    for name, row in portraits.items():
-        family, votes = max(row["neighbours"].items(), key=lambda item: item[1])
-        shown = [f"{row['nodes']}", f"{row['edges']}", f"{row['coverage']:.3f}"]
-        rows.append([name, *shown, f"{row['gain']:z.1%}", f"{family} {votes}/{NEIGHBOURS}"])
-    heads = ["network", "nodes", "edges", "coverage", "gain", "nearest family"]
-    _print_table(console, "Real networks, and their 5 nearest family graphs by z", heads, rows)
-
-
-def _print_table(console: Console, title: str, heads: list[str], rows: list[list[str]]) -> None:
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    for head in heads:
-        table.add_column(head, justify="left" if head in (heads[0], "nearest family") else "right")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
+        described[name] = sizes | _fit(model, graph) | {"neighbours": votes}
+    return described
 
 
 def _draw(
@@ -285,10 +228,10 @@ def _draw(
     model: ART,
     families: Dataset,
     networks: Dataset,
-    structure: Vectors,
+    structure: dict[str, Vectors],
     folder: Path,
 ) -> list[Path]:
-    """Draw both pictures and return their files, or say how to get them."""
+    """Draw both figures and return their files; without Matplotlib say how to get them."""
     files = [folder / "atlas.png", folder / "embedding.png"]
     known = structure["families"]
     plane = figures.Plane.fit(np.concatenate([known, structure["digits"]]))
@@ -303,22 +246,16 @@ def _draw(
     return files
 
 
-def _folder(out: Path) -> Path:
+def _check_folder(out: Path) -> None:
+    """Refuse a folder that cannot be written to before anything is computed."""
     try:
         out.mkdir(parents=True, exist_ok=True)
-        (out / "results.part").touch()  # a folder that cannot be written to is refused now
+        tempfile.TemporaryFile(dir=out).close()
     except OSError as error:
         raise typer.BadParameter(
             f"{out} cannot be used as a folder ({error.strerror}). "
             "Pass --out with a folder that you may write to."
         ) from error
-    return out
-
-
-def _write_json(report: dict[str, Any], path: Path) -> Path:
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return part.replace(path)
 
 
 def _versions() -> dict[str, Any]:

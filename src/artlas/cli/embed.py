@@ -1,10 +1,8 @@
-"""``artlas embed``: files of graphs to one table of vectors; ``artlas info``: what a model is."""
+"""``artlas embed``: graph files to one table of vectors."""
 
 from __future__ import annotations
 
 import functools
-import hashlib
-import sys
 import tempfile
 from collections.abc import Callable
 from datetime import timedelta
@@ -17,74 +15,73 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn,
 from rich.text import Text
 
 from artlas import kernels
+from artlas.cli.common import Format, Inputs, Model, error_console, exit_on_errors
+from artlas.cli.inputs import find_inputs
 from artlas.embedding.ray_engine import Cluster
 from artlas.embedding.ray_session import ClusterError
-from artlas.embedding.run import BUDGET, Input, Outcome, Run
+from artlas.embedding.run import BUDGET, Outcome, Run
 from artlas.embedding.run import Progress as At
 from artlas.errors import GraphError
-from artlas.files import stored
 from artlas.method import checkpoint
-
-Inputs = Annotated[
-    list[str], typer.Argument(help="Files of graphs, or folders of them; - reads standard input.")
-]
-Model = Annotated[str, typer.Option(help="graph, node, or a folder of weights.")]
 
 
 def embed(
     inputs: Inputs,
-    out: Annotated[Path, typer.Option(help="Where to: .parquet, .npz or .csv.")],
+    out: Annotated[Path, typer.Option(help="Table to write: .parquet, .npz or .csv.")],
     model: Model = "graph",
     representation: Annotated[
         str, typer.Option(help="plus, paper, coordinates, features or plus-no-roles.")
     ] = "plus",
-    format: Annotated[
-        str | None, typer.Option(help="Format of the inputs, where neither name nor content tells.")
-    ] = None,
+    format: Format = None,
     budget: Annotated[
-        int,
-        typer.Option(
-            min=1, help="Megabytes of a batch's working memory; there is one for each thread."
-        ),
+        int, typer.Option(min=1, help="Working memory of one batch, in MB; each thread has one.")
     ] = (BUDGET >> 20),
     engine: Annotated[
-        Literal["local", "ray"], typer.Option(help="This process, or the workers of a Ray cluster.")
+        Literal["local", "ray"], typer.Option(help="Run in this process or on a Ray cluster.")
     ] = "local",
     workers: Annotated[
-        int, typer.Option(min=0, help="With ray: processes of one CPU; 0 for as many as CPUs.")
+        int, typer.Option(min=0, help="With ray: number of one-CPU workers; 0 uses every CPU.")
     ] = 0,
     address: Annotated[
         str | None,
-        typer.Option(
-            help="With ray: where it runs; by default RAY_ADDRESS, else one is started here."
-        ),
+        typer.Option(help="With ray: cluster to use; default: RAY_ADDRESS, else a new local one."),
     ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", help="Say nothing but what went wrong.")
-    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
 ) -> None:
-    """Embed every graph of the inputs; a run that was broken off goes on where it stopped."""
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    with tempfile.TemporaryDirectory(prefix="artlas-") as folder:
+    """Embed graphs into a table of vectors; rerun to resume.
+
+    If a run is interrupted, the same command continues where it stopped.
+
+    Inputs that cannot be read are reported and left out; the exit code is then 1.
+    """
+    console = error_console()
+    with (
+        tempfile.TemporaryDirectory(prefix="artlas-") as folder,
+        exit_on_errors(
+            GraphError,
+            ClusterError,
+            ValueError,
+            ImportError,
+            interrupted="Stopped by Ctrl-C. Finished work is kept; rerun the command to resume.",
+        ),
+    ):
         try:
             cluster = _cluster(engine, workers, address)
-            found = [entry for name in inputs for entry in entries(name, format, Path(folder))]
-            run = Run(out, found, checkpoint.load(model), representation)
+            run = Run(
+                out,
+                find_inputs(inputs, format, Path(folder)),
+                checkpoint.load(model),
+                representation,
+            )
             work = run.work if cluster is None else functools.partial(cluster.work, run)
             outcome = _work(work, run, budget << 20, console, quiet)
-        except KeyboardInterrupt:
-            console.print("Stopped by Ctrl-C; what is done is kept: the same command goes on.")
-            raise typer.Exit(130) from None
         except OSError as error:
             console.print(
-                f"Writing failed: {error}. What is done is kept: make room, then the same command "
-                "goes on.",
+                f"Writing failed: {error}. Finished work is kept; free some space, then rerun the "
+                "command to resume.",
                 style="red",
                 markup=False,
             )
-            raise typer.Exit(1) from error
-        except (GraphError, ClusterError, ValueError, ImportError) as error:
-            console.print(str(error), style="red", markup=False)
             raise typer.Exit(1) from error
     for text in outcome.failures.values():
         console.print(f"left out: {text}", style="red", markup=False)
@@ -94,42 +91,26 @@ def embed(
         raise typer.Exit(1)
 
 
-def entries(name: str, format: str | None, folder: Path) -> list[Input]:
-    """An input, or the files of a folder that is no dataset itself, in order."""
-    if name == "-":
-        path, digest = folder / "standard-input", hashlib.sha256()
-        with open(path, "wb") as out:
-            while block := sys.stdin.buffer.read(1 << 20):
-                digest.update(block)
-                out.write(block)
-        return [Input(path, "-", format, digest.hexdigest())]
-    place = Path(name)
-    if place.is_dir() and not any(place.glob("*_A.txt")):
-        files = sorted(p for p in place.iterdir() if p.is_file() and not p.name.startswith("."))
-        return [Input(path, f"{place.name}/{path.name}", format) for path in files]
-    return [Input(place, name, format)]
-
-
 def _cluster(engine: str, workers: int, address: str | None) -> Cluster | None:
     if engine == "ray":
         return Cluster(workers, address)
     if workers or address:
-        raise ValueError("--workers and --address are for a cluster: add --engine ray.")
+        raise ValueError("--workers and --address need a cluster: add --engine ray.")
     return None
 
 
-class _Aligned(ProgressColumn):
-    """How much of what was read so far is aligned: it moves within a graph, too."""
+class _AlignedShare(ProgressColumn):
+    """Show the share of the planned work that is done; it also moves within a large graph."""
 
     def __init__(self, run: Run) -> None:
         super().__init__()
-        self.run, self.before = run, kernels.done() or 0
+        self.run, self.start = run, kernels.done() or 0
 
     def render(self, task: Task) -> Text:
         done = kernels.done()
         if done is None or not self.run.planned:
             return Text("")
-        return Text(f"{min(1.0, (done - self.before) / self.run.planned):.0%} of it aligned")
+        return Text(f"{min(1.0, (done - self.start) / self.run.planned):.0%} aligned")
 
 
 def _work(
@@ -142,8 +123,8 @@ def _work(
     columns = (
         TextColumn("{task.description}"),
         BarColumn(20),
-        TextColumn("{task.fields[graphs]:,} graphs, {task.fields[rate]:,.0f} a second"),
-        _Aligned(run),
+        TextColumn("{task.fields[graphs]:,} graphs, {task.fields[rate]:,.0f} per second"),
+        _AlignedShare(run),
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
     )
@@ -164,30 +145,3 @@ def _work(
             )
 
         return work(show, budget)
-
-
-def info(
-    model: Annotated[str, typer.Argument(help="graph, node, or a folder of weights.")],
-) -> None:
-    """Say what a model is: its settings, its weights, and its card where it has one."""
-    console = Console(highlight=False, soft_wrap=True)
-    try:
-        made = checkpoint.load(model)
-    except GraphError as error:
-        Console(stderr=True).print(str(error), style="red", markup=False, soft_wrap=True)
-        raise typer.Exit(1) from error
-    folder = checkpoint.folder_of(model)
-    settings = stored.read_json(folder / checkpoint.CONFIG)
-    numbers = sum(value.numel() for value in made.parameters())
-    console.print(f"{numbers:,} weights, sha256 of their values {checkpoint.weights_hash(made)}")
-    for title, values in settings.items():
-        console.print(f"\n{title}:")
-        for name, value in values.items():
-            shown = value["graphs"] if title == "sources" else value
-            console.print(f"  {name}: {shown}{' graphs' if title == 'sources' else ''}")
-    if (card := checkpoint.card(model)) is not None:
-        console.print("\ncard:")
-        for name, value in card.items():
-            parts = value.items() if isinstance(value, dict) else [("", value)]
-            lines = value if isinstance(value, list) else [f"{k} {v}".strip() for k, v in parts]
-            console.print(f"  {name}: " + "\n    ".join(lines), markup=False)

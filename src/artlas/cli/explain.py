@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from artlas.errors import GraphError
-from artlas.explain import page as explaining
+from artlas.cli.common import Format, GraphFile, Model, error_console, exit_on_errors
+from artlas.errors import GraphError, raise_read_error
+from artlas.explain.explanation import explain as explain_graph
+from artlas.explain.page import render
 from artlas.files.atomic import atomic
 from artlas.io.reading import read
 from artlas.method import checkpoint
@@ -17,26 +18,25 @@ from artlas.training import pretraining_coverage
 
 
 def explain(
-    graph: Annotated[Path, typer.Argument(help="A file of graphs.")],
-    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("explained.html"),
-    number: Annotated[int, typer.Option(min=0, help="Which graph of the file.")] = 0,
-    model: Annotated[str, typer.Option(help="graph, node, or a folder of weights.")] = "graph",
-    format: Annotated[str | None, typer.Option(help="Of the file, if nothing tells.")] = None,
+    graph: GraphFile,
+    out: Annotated[Path, typer.Option(help="The HTML page to write.")] = Path("explained.html"),
+    number: Annotated[int, typer.Option(min=0, help="Number of the graph in the file.")] = 0,
+    model: Model = "graph",
+    format: Format = None,
 ) -> None:
-    """Write a page that shows a graph's roles, its nearest bases, and how it is covered."""
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    try:
-        known, graphs = checkpoint.load(model), read(graph, format, verbose=False)
+    """Write a page on one graph: its roles, nearest bases, coverage."""
+    with exit_on_errors(GraphError, OSError):
+        loaded, graphs = checkpoint.load(model), read(graph, format, verbose=False)
         if number >= len(graphs):
-            raise GraphError(
-                f"{graph}: there is no graph {number}; got {len(graphs)}. To fix this, pass "
-                f"--number from 0 to {len(graphs) - 1}."
+            raise_read_error(
+                graph,
+                f"there is no graph {number}",
+                f"{len(graphs)}",
+                f"pass --number from 0 to {len(graphs) - 1}",
             )
         title = graph.name if len(graphs) == 1 else f"{graph.name}, graph {number}"
-        made = explaining.explain(known, graphs[number], title, pretraining_coverage.load(model))
+        reference = pretraining_coverage.load(model)
+        explanation = explain_graph(loaded, graphs[number], title, reference)
         with atomic(out) as file:
-            file.write(explaining.page(made, graphs[number]).encode())
-    except (GraphError, OSError) as error:
-        console.print(str(error), style="red", markup=False)
-        raise typer.Exit(1) from error
-    console.print(f"Wrote {out}", markup=False)
+            file.write(render(explanation).encode())
+    error_console().print(f"Wrote {out}", markup=False)

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
 
+from artlas.cli.common import error_console, exit_on_errors
 from artlas.cli.progress import TrainingBar
 from artlas.errors import GraphError
 from artlas.graphs import Graphs
@@ -23,21 +23,20 @@ from artlas.training.loop import TrainingError
 from artlas.training.sources import Sources
 
 Out = Annotated[Path, typer.Option(help="Folder for the model, its log and its checkpoints.")]
-Epochs = Annotated[int, typer.Option(min=1)]
-Batch = Annotated[int, typer.Option(min=1, help="Graphs in a batch.")]
+Epochs = Annotated[int, typer.Option(min=1, help="Passes over the graphs.")]
+Batch = Annotated[int, typer.Option(min=1, help="Graphs per batch.")]
 Rate = Annotated[float, typer.Option(help="Learning rate of Adam.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the weights and of the order of graphs.")]
 Plateau = Annotated[
-    float | None,
-    typer.Option(help="Stop before --epochs when coverage falls by less than this share."),
+    float | None, typer.Option(help="Stop early when coverage falls by less than this fraction.")
 ]
-Patience = Annotated[int, typer.Option(min=1, help="Epochs that --plateau compares.")]
-Preset = Annotated[str, typer.Option(help="Settings of the model: paper or released.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue a run in --out.")]
+Patience = Annotated[int, typer.Option(min=1, help="Number of epochs that --plateau compares.")]
+Preset = Annotated[str, typer.Option(help="Model settings: paper or released.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")]
 
 
 def pretrain(
-    inputs: Annotated[list[Path], typer.Argument(help="Files of graphs, one domain each.")],
+    inputs: Annotated[list[Path], typer.Argument(help="Graph files, one domain each.")],
     out: Out,
     epochs: Epochs = 60,
     batch: Batch = 64,
@@ -47,12 +46,12 @@ def pretrain(
     patience: Patience = 5,
     preset: Preset = "paper",
     centres: Annotated[
-        int, typer.Option(min=1, help="Ego-graphs drawn from an input that is one network.")
+        int, typer.Option(min=1, help="Ego-graphs to draw from a file that holds one network.")
     ] = 300,
     resume: Resume = False,
 ) -> None:
-    """Learn an atlas from the structure of unlabelled graphs; every file is a domain."""
-    training = settings(epochs, batch, rate, seed, plateau, patience)
+    """Learn an atlas from unlabelled graphs, one domain per file."""
+    training = parse_settings(epochs, batch, rate, seed, plateau, patience)
     run(lambda verbose: load_files(inputs, centres, seed, verbose), training, preset, out, resume)
 
 
@@ -72,10 +71,10 @@ def load_files(paths: list[Path], centres: int, seed: int, verbose: bool) -> Sou
     return sources
 
 
-def settings(
+def parse_settings(
     epochs: int, batch: int, rate: float, seed: int, plateau: float | None, patience: int
 ) -> PretrainConfig:
-    """Check the options that say how to train."""
+    """Turn the training options into settings; an invalid one is a usage error."""
     try:
         return PretrainConfig(
             epochs=epochs, batch=batch, rate=rate, seed=seed, plateau=plateau, patience=patience
@@ -87,21 +86,21 @@ def settings(
 def run(
     load: Callable[[bool], Sources], training: PretrainConfig, preset: str, out: Path, resume: bool
 ) -> None:
-    """Load the domains and train, with a progress bar; errors become one line and an exit code."""
-    first = distributed.rank() == 0
-    console = Console(stderr=True, highlight=False, quiet=not first)
-    seed = training.seed
+    """Load the domains and train, with a progress bar on the first of several processes."""
+    first, seed = distributed.rank() == 0, training.seed
+    console = error_console(quiet=not first)
     presets = {"paper": ArtConfig(seed=seed), "released": ArtConfig.released(seed=seed)}
     if preset not in presets:
         raise typer.BadParameter(f"--preset is paper or released, got {preset!r}.")
-    try:
+    with exit_on_errors(
+        GraphError,
+        TrainingError,
+        FileExistsError,
+        ValueError,
+        interrupted=f"Stopped by Ctrl-C; progress is kept in {out}. Add --resume to continue.",
+        quiet=not first,
+    ):
         sources = load(first)
         with TrainingBar(console) as bar:
-            train(sources, presets[preset], training, out, resume, bar.train)
-    except KeyboardInterrupt:
-        console.print(f"Stopped by Ctrl-C; progress is kept in {out}: continue with --resume.")
-        raise typer.Exit(130) from None
-    except (GraphError, TrainingError, FileExistsError, ValueError) as error:
-        console.print(str(error), style="red", markup=False, soft_wrap=True)
-        raise typer.Exit(1) from error
-    console.print(f"The model is in {out}.", soft_wrap=True)
+            train(sources, presets[preset], training, out, resume, bar.show_training)
+    console.print(f"The model is in {out}.", markup=False)

@@ -2,40 +2,40 @@
 
 from __future__ import annotations
 
+from rich import progress
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
 from artlas.training.loop import Progress
 
 
-class TrainingBar(Bar):
-    """A bar for a run: what it does, how fast, and the time left."""
+class TrainingBar(progress.Progress):
+    """Show how far a run is, its speed and the time left."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(
-            TextColumn("{task.description}"),
-            BarColumn(20),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(20),
+            progress.MofNCompleteColumn(),
+            progress.TextColumn("{task.fields[rate]}"),
+            progress.TimeRemainingColumn(),
             console=console,
             transient=True,
             disable=console.quiet or not console.is_terminal,
         )
-        self._only = self.add_task("making ready", total=None, rate="")
+        self._task = self.add_task("preparing", total=None, rate="")
 
-    def train(self, at: Progress) -> None:
-        """Move to where training is."""
-        self._move(at.step, at.steps, f"epoch {at.epoch}, loss {at.loss:.4f}", "steps")
+    def show_training(self, at: Progress) -> None:
+        """Show the step, epoch and loss that training has reached."""
+        self._show(at.step, at.steps, f"epoch {at.epoch}, loss {at.loss:.4f}", "steps")
 
-    def read(self, done: int, count: int) -> None:
-        """Move to where a trained model's vectors are."""
-        self._move(done, count, "vectors", "graphs")
+    def show_embedding(self, done: int, count: int) -> None:
+        """Show how many graphs the trained model has embedded."""
+        self._show(done, count, "vectors", "graphs")
 
-    def _move(self, done: int, count: int, what: str, unit: str) -> None:
-        task = self.tasks[self._only]
-        if done < task.completed or count != task.total:  # something else has begun
-            self.reset(self._only, total=count, description=what, rate="")
+    def _show(self, done: int, count: int, description: str, unit: str) -> None:
+        task = self.tasks[self._task]
+        if done < task.completed or count != task.total:  # another phase has begun
+            self.reset(self._task, total=count, description=description, rate="")
         speed = "-" if task.speed is None else f"{task.speed:.1f}"
-        self.update(self._only, completed=done, description=what, rate=f"{speed} {unit}/s, left")
+        rate = f"{speed} {unit}/s, left"
+        self.update(self._task, completed=done, description=description, rate=rate)

@@ -10,11 +10,12 @@ from rich.console import Console
 from rich.table import Table
 
 from artlas import search
+from artlas.cli.common import Format, GraphFile, Model, error_console, exit_on_errors
 from artlas.errors import GraphError
 from artlas.io.reading import read
 from artlas.method import checkpoint
 
-app = typer.Typer(help="The nearest graphs across domains.", no_args_is_help=True)
+app = typer.Typer(help="Find the nearest graphs across domains.", no_args_is_help=True)
 Folder = Annotated[Path, typer.Option(help="Folder of the index.")]
 
 
@@ -23,40 +24,31 @@ def build(
     tables: Annotated[list[Path], typer.Argument(help="Tables that artlas embed wrote.")],
     index: Folder = Path("index"),
 ) -> None:
-    """Make an index of the graphs of some tables."""
-    try:
-        made = search.build(tables, index)
-    except (GraphError, ImportError, OSError) as error:
-        _fail(error)
-    Console(stderr=True, highlight=False, soft_wrap=True).print(f"{len(made):,} graphs in {index}")
+    """Build an index of the graphs in one or more tables."""
+    with exit_on_errors(GraphError, ImportError, OSError):
+        built = search.build(tables, index)
+    error_console().print(f"{len(built):,} graphs in {index}")
 
 
 @app.command()
 def query(
-    graph: Annotated[Path, typer.Argument(help="A file of graphs.")],
+    graph: GraphFile,
     index: Folder = Path("index"),
-    model: Annotated[str, typer.Option(help="graph, node, or a folder of weights.")] = "graph",
-    count: Annotated[int, typer.Option(min=1, help="How many to find.")] = 10,
-    format: Annotated[str | None, typer.Option(help="Of the file, if nothing tells.")] = None,
+    model: Model = "graph",
+    count: Annotated[int, typer.Option(min=1, help="How many neighbours to find.")] = 10,
+    format: Format = None,
 ) -> None:
-    """Find the graphs of an index that are nearest to those of a file."""
-    try:
-        there, known = search.load(index), checkpoint.load(model)
-        search.check_model(there, known, index)
+    """Find the indexed graphs that are nearest to each graph of a file."""
+    with exit_on_errors(GraphError, ImportError, ValueError, OSError):
+        opened, loaded = search.load(index), checkpoint.load(model)
+        search.check_model(opened, loaded, index)
         graphs = read(graph, format, verbose=False)
-        found = there.query(known.align(graphs).coordinates, count)
-    except (GraphError, ImportError, ValueError, OSError) as error:
-        _fail(error)
+        results = opened.query(loaded.align(graphs).coordinates, count)
     console = Console(highlight=False)
-    for number, hits in enumerate(found):
-        title = f"{graph.name}, graph {number}" if len(found) > 1 else graph.name
+    for number, hits in enumerate(results):
+        title = f"{graph.name}, graph {number}" if len(results) > 1 else graph.name
         table = Table("distance", "source", "graph", "label", title=title)
         for hit in hits:
             label = "" if hit.label is None else str(hit.label)
             table.add_row(f"{hit.distance:.4f}", hit.source, str(hit.index), label)
         console.print(table)
-
-
-def _fail(error: Exception) -> None:
-    Console(stderr=True, soft_wrap=True).print(str(error), style="red", markup=False)
-    raise typer.Exit(1) from error

@@ -18,7 +18,7 @@ Scaling = Literal["double", "single", "none"]
 
 @dataclass(frozen=True, eq=False)
 class Accuracy:
-    """The share of queries classified correctly in each episode, [R], between 0 and 1."""
+    """The fraction of queries classified correctly in each episode, [R]."""
 
     episodes: NDArray[np.float64]
 
@@ -28,21 +28,21 @@ class Accuracy:
 
     @property
     def std(self) -> float:
-        """Standard deviation over episodes, with denominator R as published."""
+        """Standard deviation over episodes with denominator R, as published."""
         return float(self.episodes.std())
 
-    def over(self, other: Accuracy) -> tuple[float, float]:
-        """Mean difference to another accuracy on the same episodes, and its standard error."""
+    def difference_from(self, other: Accuracy) -> tuple[float, float]:
+        """Compute the mean paired difference from ``other``, and its standard error."""
         if len(self.episodes) != len(other.episodes):
             raise ValueError(
                 f"A paired difference needs the same episodes; got {len(self.episodes)} and "
-                f"{len(other.episodes)}. To fix this, evaluate both on one list of episodes."
+                f"{len(other.episodes)}. To fix this, evaluate both on the same list of episodes."
             )
         difference = self.episodes - other.episodes
         return float(difference.mean()), float(difference.std() / len(difference) ** 0.5)
 
     def summary(self) -> dict[str, Any]:
-        """Mean, deviation and every episode, for a JSON file."""
+        """Return the mean, the deviation and every episode, for a JSON file."""
         return {"mean": self.mean, "std": self.std, "episodes": self.episodes.tolist()}
 
 
@@ -53,21 +53,21 @@ def evaluate(
     head: str = "prototype",
     scaling: Scaling = "double",
 ) -> Accuracy:
-    """Standardise, fit a head on each support and score each query; values [G, d], labels [G].
+    """Fit a head on each episode's support and score its queries; values [G, d], labels [G].
 
-    scaling: ``double`` is :class:`SupportScaler`; ``single`` the published arithmetic, float32 with
-    constant columns kept, which a column that is constant on the support alone can ruin; ``none``
-    leaves the values as they are, as the coordinates of a kernel should be.
+    scaling: ``double`` standardises with :class:`SupportScaler`. ``single`` is the published
+    arithmetic: float32, with columns kept that are constant on the support, which can ruin it.
+    ``none`` leaves the values as they are, which suits the coordinates of a kernel.
 
-    Query labels are read after prediction, to count the hits, and nowhere else.
+    Query labels are read only after prediction, to count the hits.
     """
-    rows, marks = np.asarray(values, dtype=np.float64), np.asarray(labels)
-    if len(rows) != len(marks):
+    rows, targets = np.asarray(values, dtype=np.float64), np.asarray(labels)
+    if len(rows) != len(targets):
         raise ValueError(
-            f"There are {len(rows)} representations for {len(marks)} labels. "
-            "To fix this, pass one row a label."
+            f"There are {len(rows)} representations for {len(targets)} labels. "
+            "To fix this, pass one row per label."
         )
-    hits = [np.mean(predict(rows, marks, e, head, scaling) == marks[e.query]) for e in episodes]
+    hits = [np.mean(predict(rows, targets, e, head, scaling) == targets[e.query]) for e in episodes]
     return Accuracy(np.array(hits, dtype=np.float64))
 
 
@@ -78,44 +78,44 @@ def predict(
     head: str = "prototype",
     scaling: Scaling = "double",
 ) -> NDArray[np.int64]:
-    """Classify the queries of an episode, [Q], by values [G, d] and the labels of its support."""
-    rows, marks = np.asarray(values, dtype=np.float64), np.asarray(labels)
+    """Classify the queries of an episode, [Q], from values [G, d] and the support's labels."""
+    rows, targets = np.asarray(values, dtype=np.float64), np.asarray(labels)
     support, query = rows[episode.support], rows[episode.query]
     if head not in HEADS:
         raise ValueError(f"A head is one of {', '.join(HEADS)}, got {head!r}.")
     if scaling not in get_args(Scaling):
         raise ValueError(f"Scaling is one of {', '.join(get_args(Scaling))}, got {scaling!r}.")
     if scaling == "single":
-        return _predict_single(support, marks[episode.support], query, head)
+        return _predict_single(support, targets[episode.support], query, head)
     if scaling == "double":
         scaler = SupportScaler.fit(support)
         support, query = scaler.transform(support), scaler.transform(query)
-    return HEADS[head].fit(support, marks[episode.support]).predict(query)
+    return HEADS[head].fit(support, targets[episode.support]).predict(query)
 
 
 def _predict_single(
     support: NDArray[np.float64], labels: NDArray[Any], query: NDArray[np.float64], head: str
 ) -> NDArray[np.int64]:
-    """As published: float32, the spread of a constant column at its floor, ``torch.cdist``."""
-    known, asked = torch.from_numpy(support).float(), torch.from_numpy(query).float()
-    mean, spread = known.mean(0), known.std(0, unbiased=False).clamp_min(SMALLEST_SPREAD)
-    known, asked = (known - mean) / spread, (asked - mean) / spread
+    """Predict with the published arithmetic: float32, floored deviations, ``torch.cdist``."""
+    learn, test = torch.from_numpy(support).float(), torch.from_numpy(query).float()
+    mean, spread = learn.mean(0), learn.std(0, unbiased=False).clamp_min(SMALLEST_SPREAD)
+    learn, test = (learn - mean) / spread, (test - mean) / spread
     if head == "linear":
-        return Linear.fit(known.numpy(), labels).predict(asked.numpy())
+        return Linear.fit(learn.numpy(), labels).predict(test.numpy())
     classes = np.unique(labels)
-    centres = torch.stack([known[torch.from_numpy(labels == c)].mean(0) for c in classes])
-    chosen: NDArray[np.int64] = classes[torch.cdist(asked, centres).argmin(1).numpy()]
-    return chosen
+    centres = torch.stack([learn[torch.from_numpy(labels == c)].mean(0) for c in classes])
+    predicted: NDArray[np.int64] = classes[torch.cdist(test, centres).argmin(1).numpy()]
+    return predicted
 
 
-def verdict(rows: Mapping[str, Accuracy], controls: Collection[str]) -> str:
-    """Say which wins, the best control or the best of the other rows, and by how much.
+def compare_with_controls(rows: Mapping[str, Accuracy], controls: Collection[str]) -> str:
+    """Say in a sentence whether the best row beats the best control, and by how much.
 
-    They tie when they are at most two paired standard errors over episodes apart.
+    They tie when their difference is at most two paired standard errors over episodes.
     """
     control = max(controls, key=lambda row: rows[row].mean)
     ours = max((row for row in rows if row not in controls), key=lambda row: rows[row].mean)
-    lead, error = rows[ours].over(rows[control])
+    lead, error = rows[ours].difference_from(rows[control])
     points = f"{100 * abs(lead):.1f} points (standard error {100 * error:.1f})"
     if abs(lead) <= 2 * error:
         return f"a tie: {ours} and the control {control} are {points} apart."
@@ -124,9 +124,9 @@ def verdict(rows: Mapping[str, Accuracy], controls: Collection[str]) -> str:
     return f"{ours} wins, {points} ahead of the best control, {control}."
 
 
-def nearest(asked: ArrayLike, known: ArrayLike, count: int) -> NDArray[np.int64]:
-    """Rows of known [n, d] nearest to each of asked [m, d], standardised by known; [m, count]."""
-    scaler = SupportScaler.fit(known)
-    there = scaler.transform(known)
-    distances = [((there - row) ** 2).sum(1) for row in scaler.transform(asked)]
+def nearest_rows(queries: ArrayLike, rows: ArrayLike, count: int) -> NDArray[np.int64]:
+    """Find the rows [n, d] nearest to each query [m, d], standardised by the rows; [m, count]."""
+    scaler = SupportScaler.fit(rows)
+    scaled = scaler.transform(rows)
+    distances = [((scaled - query) ** 2).sum(1) for query in scaler.transform(queries)]
     return np.argsort(distances, axis=1, kind="stable")[:, :count]

@@ -1,4 +1,4 @@
-"""Representations without any model: what a learned one has to beat."""
+"""Representations without a model, which a learned one has to beat."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Matrix = NDArray[np.float64]
 
 
 def sum_pool(graphs: Graphs) -> Matrix:
-    r""":math:`\sum_i X_i` of every graph, [G, d]; the node count where there are no features."""
+    r"""Sum the features of every graph, :math:`\sum_i X_i`, [G, d], or count its nodes."""
     if graphs.x is None:
         return _sizes(graphs)[:, None]
     x: Matrix = graphs.x.numpy().astype(np.float64)
@@ -21,12 +21,12 @@ def sum_pool(graphs: Graphs) -> Matrix:
 
 
 def mean_pool(graphs: Graphs) -> Matrix:
-    r""":math:`\frac 1 N \sum_i X_i` of every graph, [G, d]."""
+    r"""Average the features of every graph, :math:`\frac 1 N \sum_i X_i`, [G, d]."""
     return sum_pool(graphs) / _sizes(graphs)[:, None]
 
 
 def degree_histogram(graphs: Graphs, bins: int = 12) -> Matrix:
-    """The share of nodes of degree 0, 1, ..., and of at least bins - 1, [G, bins]."""
+    """Compute the fraction of nodes of degree 0, 1, ..., and at least bins - 1, [G, bins]."""
     owner = np.repeat(np.arange(len(graphs)), graphs.sizes.numpy())
     degree = np.minimum(graphs.degree.numpy().astype(np.int64), bins - 1)
     counts = np.bincount(owner * bins + degree, minlength=len(graphs) * bins)
@@ -35,7 +35,7 @@ def degree_histogram(graphs: Graphs, bins: int = 12) -> Matrix:
 
 
 def size(graphs: Graphs) -> Matrix:
-    r""":math:`[\log N, \log(1 + |E|)]` of every graph, [G, 2]."""
+    r"""Compute :math:`[\log N, \log(1 + |E|)]` of every graph, [G, 2]."""
     entries = np.diff(graphs.row_ptr.numpy()[graphs.node_ptr.numpy()])
     counts: Matrix = np.column_stack([_sizes(graphs), 1 + entries / 2])
     return np.log(counts)

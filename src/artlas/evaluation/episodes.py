@@ -1,4 +1,4 @@
-"""Deterministic few-shot episodes, number for number those of the published protocol."""
+"""Draw deterministic few-shot episodes, identical to those of the published protocol."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """Indices of the examples to learn from and of those to classify.
+    """Indices of the examples to learn from (support [S]) and to classify (query [Q]), int64.
 
-    support: int64 [S]; query: int64 [Q]; they share no index, and both go class by class.
+    They share no index, and both are ordered by class.
     """
 
     support: NDArray[np.int64]
@@ -24,9 +24,9 @@ class Episode:
 def draw_episode(labels: ArrayLike, seed: int, shots: int = 5, queries: int = 50) -> Episode:
     """Draw one episode of labels [G] from ``default_rng(seed)``.
 
-    For every class in ascending order, its ascending indices are shuffled in place by the one
-    generator that all classes share; the first ``shots`` are support, the next ``queries`` or
-    fewer are query. A class of n < shots members gives max(1, n - 1) of them as support.
+    For each class in ascending order, its ascending indices are shuffled in place by one generator
+    shared by all classes. The first ``shots`` are support, up to ``queries`` of the rest are query.
+    A class of n < shots members has max(1, n - 1) of them as support.
     """
     values = _check(labels, shots, queries)
     rng = np.random.default_rng(seed)
@@ -43,19 +43,19 @@ def draw_episode(labels: ArrayLike, seed: int, shots: int = 5, queries: int = 50
 def draw_episodes(
     labels: ArrayLike, count: int = 50, shots: int = 5, queries: int = 50, seed: int = 42
 ) -> list[Episode]:
-    """Draw episodes r = 0 ... count - 1 with seeds seed + r, without those that have no query."""
+    """Draw episodes r = 0 ... count - 1 from seeds seed + r, leaving out those without a query."""
     drawn = [draw_episode(labels, seed + r, shots, queries) for r in range(count)]
     kept = [episode for episode in drawn if len(episode.query)]
     if not kept:
         raise ValueError(
-            f"No episode has a query: {count} were asked for, and every class has at most "
-            f"{shots} members. To fix this, ask for one episode or more, or lower shots."
+            f"No episode has a query: {count} were requested, and every class has at most "
+            f"{shots} members. To fix this, request at least one episode, or lower shots."
         )
     return kept
 
 
 def hash_episodes(episodes: Sequence[Episode]) -> str:
-    """SHA-256 of all indices in order: equal hashes mean the same test, on any machine."""
+    """Hash all indices in order by SHA-256; equal hashes mean the same test on any machine."""
     digest = hashlib.sha256()
     for episode in episodes:
         for part in (episode.support, episode.query):
@@ -73,6 +73,6 @@ def _check(labels: ArrayLike, shots: int, queries: int) -> NDArray[np.int64]:
         )
     if shots < 1 or queries < 1:
         raise ValueError(
-            f"Episodes need at least one shot and one query a class; got {shots} and {queries}."
+            f"Episodes need at least one shot and one query per class; got {shots} and {queries}."
         )
     return values

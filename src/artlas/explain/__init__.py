@@ -1,1 +1,1 @@
-"""Write a page about one graph."""
+"""Explain how a model aligns one graph, as an HTML page."""

@@ -1,4 +1,4 @@
-"""What self-contained pages share: one file, no script, nothing from a network."""
+"""Build self-contained HTML pages: one file, no script, nothing from a network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STYLE = (
 
 
 def document(title: str, body: str, style: str = "") -> str:
-    """A whole page; ``body`` is HTML, ``title`` plain text, ``style`` goes after the shared one."""
+    """Wrap an HTML body in a page; ``title`` is plain text, ``style`` extends the shared CSS."""
     return (
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{html.escape(title)}</title>"
         "<meta name=viewport content='width=device-width, initial-scale=1'>"

@@ -48,7 +48,7 @@ class SolverConfig:
     tolerance: float = 1e-7
 
     def __post_init__(self) -> None:
-        checks.whole(self, "mirror", "exact", "sinkhorn", least=0)
+        checks.integer(self, "mirror", "exact", "sinkhorn", least=0)
         checks.positive(self, "epsilon", "tolerance")
 
 

@@ -1,1 +1,1 @@
-"""Learn from labelled vectors."""
+"""Learn classifiers from labelled vectors."""

@@ -1,4 +1,4 @@
-"""scikit-learn's interface: graphs to vectors, and the paper's two heads as classifiers."""
+"""Graph embedding and the paper's two classification heads as scikit-learn estimators."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from artlas.method.representations import check_representation, feature_names
 
 
 class GraphEmbedder(TransformerMixin, BaseEstimator):
-    """One vector a graph by a frozen model; ``fit`` loads it and learns nothing from the graphs.
+    """Embed graphs with a frozen model; ``fit`` loads it and learns nothing from the graphs.
 
     model: ``graph``, ``node``, a folder of weights, or an :class:`artlas.ART`; representation: as
-    ``ART.embed`` takes it. Graphs are whatever :class:`artlas.Graphs` accepts, or a list of them.
+    in ``ART.embed``. Graphs are anything that :class:`artlas.Graphs` accepts, or a list of them.
     """
 
     def __init__(self, model: Any = "graph", representation: str = "plus") -> None:
@@ -31,19 +31,19 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):
         self.representation = representation
 
     def fit(self, X: Any, y: Any = None) -> GraphEmbedder:
-        """Load the model, and note how many features the graphs' nodes have."""
+        """Load the model, and record the number of node features."""
         check_representation(self.representation)
         self.model_ = self.model if isinstance(self.model, ART) else load(self.model)
         self.n_node_features_in_ = _width(as_graphs(X))
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:
-        """The representations of graphs, [n, d]."""
+        """Embed the graphs, [n, d]."""
         check_is_fitted(self)
         graphs = as_graphs(X)
         if _width(graphs) != self.n_node_features_in_:
             raise_graph_error(
-                f"the nodes have {_width(graphs)} features, and {self.n_node_features_in_} when "
+                f"the nodes have {_width(graphs)} features, but {self.n_node_features_in_} when "
                 "fitted",
                 f"{graphs!r}",
                 "give all graphs the same features",
@@ -51,7 +51,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):
         return np.asarray(self.model_.embed(graphs, self.representation).cpu())
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """What every column is: ``q_0``, ``role_31_x_5``, ..."""
+        """Name every column: ``q_0``, ``role_31_x_5``, ..."""
         check_is_fitted(self)
         names = feature_names(self.model_.config, self.representation, self.n_node_features_in_)
         return np.array(names, dtype=object)
@@ -68,49 +68,52 @@ def _width(graphs: Graphs) -> int:
 
 
 class _Head(ClassifierMixin, BaseEstimator):
-    """Standardise by the training rows alone, then one of the heads."""
+    """Standardise by the training rows, then apply a head."""
 
     _head: type[Prototypes] | type[Linear]
 
     def fit(self, X: Any, y: Any) -> Any:
-        """Learn from rows [n, d] and labels [n]."""
+        """Fit to rows [n, d] and labels [n]."""
         rows, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
-        self.classes_, marks = np.unique(labels, return_inverse=True)
+        self.classes_, targets = np.unique(labels, return_inverse=True)
         self.scaler_ = SupportScaler.fit(rows)
-        self.head_ = self._head.fit(self.scaler_.transform(rows), marks)
+        self.head_ = self._head.fit(self.scaler_.transform(rows), targets)
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """One score a class, [n, C], the highest for the predicted one; [n] where there are two."""
-        check_is_fitted(self)
-        rows = validate_data(self, X, dtype=np.float64, reset=False)
-        scores = self.head_.scores(self.scaler_.transform(rows))
+        """Score every class, [n, C]; for two classes return the difference, [n]."""
+        scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of every row, [n]."""
-        check_is_fitted(self)
-        rows = validate_data(self, X, dtype=np.float64, reset=False)
-        chosen: NDArray[Any] = self.classes_[self.head_.predict(self.scaler_.transform(rows))]
-        return chosen
+        """Predict the class of every row, [n]."""
+        rows = self._scaled(X)
+        predicted: NDArray[Any] = self.classes_[self.head_.predict(rows)]
+        return predicted
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """The soft-max of the scores, [n, C]."""
-        check_is_fitted(self)
-        rows = validate_data(self, X, dtype=np.float64, reset=False)
-        scores = self.head_.scores(self.scaler_.transform(rows))
+        """Compute the softmax of the scores, [n, C]."""
+        scores = self._scores(X)
         shares = np.exp(scores - scores.max(1, keepdims=True))
         return shares / shares.sum(1, keepdims=True)
 
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        rows = self._scaled(X)
+        return self.head_.scores(rows)
+
+    def _scaled(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        return self.scaler_.transform(validate_data(self, X, dtype=np.float64, reset=False))
+
 
 class PrototypeClassifier(_Head):
-    """The nearest class mean after standardisation: the paper's head at graph level."""
+    """Predict the nearest class mean after standardisation, the paper's head for graphs."""
 
     _head = Prototypes
 
 
 class FewShotLinear(_Head):
-    """Balanced logistic regression after standardisation: the paper's head at node level."""
+    """Balanced logistic regression after standardisation, the paper's head for nodes."""
 
     _head = Linear

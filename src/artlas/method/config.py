@@ -53,9 +53,9 @@ class ArtConfig:
     def __post_init__(self) -> None:
         # The compiled kernels keep this much in registers and on the stack.
         for name, most in (("bases", 4096), ("roles", 128), ("hidden", 1024), ("layers", 16)):
-            checks.whole(self, name, most=most)
-        checks.whole(self, "steps", most=10_000)
-        checks.whole(self, "seed", least=0)
+            checks.integer(self, name, most=most)
+        checks.integer(self, "steps", most=10_000)
+        checks.integer(self, "seed", least=0)
         checks.positive(
             self,
             "temperature",
@@ -64,7 +64,7 @@ class ArtConfig:
             "measure_epsilon",
         )
         if self.top_k is not None:
-            checks.whole(self, "top_k", most=self.bases)
+            checks.integer(self, "top_k", most=self.bases)
         if self.logit_clamp is not None:
             checks.positive(self, "logit_clamp")
         checks.one_of(self, "atlas", ("learned", "frozen", "tied"))

@@ -40,10 +40,10 @@ class PretrainConfig:
     optimiser: Optimiser = "adam"
 
     def __post_init__(self) -> None:
-        checks.whole(self, "epochs", "batch", "checkpoint_every", "patience")
+        checks.integer(self, "epochs", "batch", "checkpoint_every", "patience")
         checks.positive(self, "rate")
         checks.positive(self, *(n for n in ("clip", "plateau") if getattr(self, n) is not None))
-        checks.not_negative(self, "decay")
+        checks.non_negative(self, "decay")
         checks.one_of(self, "optimiser", tuple(OPTIMISERS))
 
     def make_optimiser(self, parameters: Iterable[Tensor]) -> torch.optim.Adam:

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import typer
+from artlas.cli.lazy import lazy_app
 
-from artlas_paper.cli import data
-from artlas_paper.cli.pretrain import pretrain
-from artlas_paper.cli.report import report
-from artlas_paper.cli.study import app as study_app
-from artlas_paper.cli.transfer import app as transfer_app
+COMMANDS = {
+    "report": "Write one page with every table and figure of the results.",
+    "pretrain": "Learn an atlas from the unlabelled graphs of several datasets.",
+    "transfer": "Evaluate few-shot transfer to unseen datasets.",
+    "study": "Run the studies beyond the main tables.",
+    "data": "List the datasets and prepare them.",
+}
 
-app = typer.Typer(
-    name="artlas-paper",
-    help="Reproduce the experiment of the SCGFM-ART paper.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_show_locals=False,
+app = lazy_app(
+    "artlas-paper", "Reproduce the experiment of the SCGFM-ART paper.", "artlas_paper.cli", COMMANDS
 )
-app.command()(report)
-app.command()(pretrain)
-app.add_typer(transfer_app, name="transfer")
-app.add_typer(study_app, name="study")
-app.add_typer(data.app, name="data")
 
 
 def main() -> None:

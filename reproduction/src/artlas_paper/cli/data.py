@@ -1,4 +1,4 @@
-"""``artlas-paper data``: which datasets are known and here, and how to get the others."""
+"""``artlas-paper data``: list the datasets, download and prepare them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from artlas_paper.datasets.prepare import state
 from artlas_paper.datasets.raw import data_root
 from artlas_paper.datasets.registry import find
 
-app = typer.Typer(help="List the datasets, and prepare them.", no_args_is_help=True)
+app = typer.Typer(help="List the datasets and prepare them.", no_args_is_help=True)
 
 Root = Annotated[
     Path | None,
-    typer.Option(help="Folder of the data: else $ARTLAS_DATA, else artlas/data in the cache."),
+    typer.Option(help="Folder of the datasets; else $ARTLAS_DATA, else artlas/data in the cache."),
 ]
 _STYLE = {"packed": "green", "built in": "green", "absent": "dim"}
 
 
 @app.command("list")
 def list_datasets(root: Root = None) -> None:
-    """Show every dataset: what is in it, whether it is here, and its licence."""
+    """Show every dataset: its size, whether it is here, and its licence."""
     console, top = Console(highlight=False), data_root(root)
     table = Table(box=SIMPLE_HEAD, padding=0)
     for head in ("name", "level", "role", "size", "classes", "features", "state"):
@@ -37,7 +37,7 @@ def list_datasets(root: Root = None) -> None:
         table.add_column(head, justify="right" if right else "left", no_wrap=True)
     table.add_column("licence")
     for entry in REGISTRY.values():
-        found, numbers = state(entry, top), entry.statistics
+        availability, numbers = state(entry, top), entry.statistics
         size = numbers.graphs if entry.level == "graph" else numbers.nodes
         table.add_row(
             entry.name,
@@ -46,13 +46,13 @@ def list_datasets(root: Root = None) -> None:
             f"{size:,}",
             f"{numbers.classes}",
             f"{numbers.features:,}",
-            f"[{_STYLE.get(found, 'yellow')}]{found}[/]",
+            f"[{_STYLE.get(availability, 'yellow')}]{availability}[/]",
             "none stated" if entry.licence.startswith("no licence") else entry.licence,
         )
     console.print(table)
     console.print(
-        "Sizes are in graphs at graph level, in nodes at node level. Sources are\n"
-        "pretrained on, each also the target of a model of the others; targets never.",
+        "Sizes count graphs at graph level and nodes at node level. Models are pretrained\n"
+        "on sources only; each source is also a target of a model of the other sources.",
         style="dim",
     )
     console.print(f"In {top}", markup=False, soft_wrap=True)
@@ -63,29 +63,29 @@ def prepare_datasets(
     names: Annotated[list[str], typer.Argument(help='Names of datasets, or "all".')],
     root: Root = None,
     download: Annotated[
-        bool, typer.Option("--download/--no-download", help="Fetch what is not here.")
+        bool, typer.Option("--download/--no-download", help="Download missing files.")
     ] = True,
     centres: Annotated[
         str | None,
         typer.Option(help='Find and keep ego-graphs too: centres a class (paper: 300), or "all".'),
     ] = None,
 ) -> None:
-    """Read datasets, compare their counts with the paper's, and keep them in packed form."""
+    """Prepare datasets: read them, compare their sizes with the paper's, and pack them."""
     per_class = _per_class(centres)
     console, top = Console(highlight=False, soft_wrap=True), data_root(root)
     failed = 0
     try:
-        for name in _wanted(names):
+        for name in _expand(names):
             try:
-                done, sentence = _prepare(console, name, top, download)
-                console.print(f"[bold]{done}[/]: {escape(sentence)}")
+                action, counts = _prepare(console, name, top, download)
+                console.print(f"[bold]{action}[/]: {escape(counts)}")
                 if centres is not None and find(name).level == "node":
                     console.print(f"  {_find_egos(console, name, top, per_class)}")
             except (GraphError, ImportError) as error:
                 failed += 1
                 console.print(f"[bold red]{escape(name)}[/]: {escape(str(error))}")
     except KeyboardInterrupt:
-        console.print("Stopped by Ctrl-C: what is packed is whole, nothing half-written is left.")
+        console.print("Stopped by Ctrl-C: packed datasets are whole, nothing half-written is left.")
         raise typer.Exit(130) from None
     if failed:
         raise typer.Exit(1)
@@ -100,39 +100,39 @@ def _per_class(centres: str | None) -> int | None:
 
 
 def _find_egos(console: Console, name: str, top: Path, per_class: int | None) -> str:
-    """What the ego-graphs of a dataset are, found now or before."""
+    """Extract the ego-graphs of a dataset, unless that is done, and summarise them."""
     columns = (TextColumn("{task.description}"), BarColumn(30), MofNCompleteColumn())
     quiet = not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
         task = bar.add_task("ego-graphs", total=None)
 
-        def tell(done: int, total: int) -> None:
+        def show(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
-        egos = load_egos(name, top, "raw", per_class, progress=tell, verbose=False)
+        egos = load_egos(name, top, "raw", per_class, progress=show, verbose=False)
     return egos.summary
 
 
-def _wanted(names: list[str]) -> list[str]:
-    """The names without repeats, and all that are not built in for "all"."""
+def _expand(names: list[str]) -> list[str]:
+    """Drop repeated names, and replace "all" by every dataset that is not built in."""
     everything = [entry.name for entry in REGISTRY.values() if entry.role != "built-in"]
-    out: dict[str, str] = {}
+    expanded: dict[str, str] = {}
     for name in names:
         for one in everything if name.lower() == "all" else [name]:
-            out.setdefault(one.lower(), one)
-    return list(out.values())
+            expanded.setdefault(one.lower(), one)
+    return list(expanded.values())
 
 
 def _prepare(console: Console, name: str, top: Path, download: bool) -> tuple[str, str]:
-    """What was done to a dataset, and the sentence of its counts."""
+    """Prepare one dataset; say what was done and how its counts compare."""
     columns = (TextColumn("{task.description}"), BarColumn(30), DownloadColumn())
     entry = find(name)
     quiet = not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
         task = bar.add_task(entry.name, total=None)
 
-        def tell(what: str, done: int, total: int | None) -> None:
+        def show(what: str, done: int, total: int | None) -> None:
             bar.update(task, description=what, completed=done, total=total)
 
-        made = prepare(entry.name, top, download, tell)
-    return f"{made.name}[/], [dim]{made.done}", made.check
+        prepared = prepare(entry.name, top, download, show)
+    return f"{prepared.name}[/], [dim]{prepared.done}", prepared.check

@@ -1,4 +1,4 @@
-"""``artlas-paper pretrain``: learn an atlas from the paper's datasets by name."""
+"""``artlas-paper pretrain``: learn an atlas from named datasets of the paper."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from artlas.cli.pretrain import (
     Rate,
     Resume,
     Seed,
+    parse_settings,
     run,
-    settings,
 )
 from artlas.graphs import Graphs
 from artlas.nodes import EgoGraphs
@@ -28,9 +28,9 @@ from artlas_paper.datasets.registry import find
 
 
 def pretrain(
-    sources: Annotated[str, typer.Option(help="Datasets, separated by commas.")],
+    sources: Annotated[str, typer.Option(help="Names of datasets, separated by commas.")],
     out: Out,
-    root: Annotated[Path | None, typer.Option(help="Folder of the data.")] = None,
+    root: Annotated[Path | None, typer.Option(help="Folder of the datasets.")] = None,
     epochs: Epochs = 60,
     batch: Batch = 64,
     rate: Rate = 1e-3,
@@ -38,18 +38,21 @@ def pretrain(
     plateau: Plateau = None,
     patience: Patience = 5,
     preset: Preset = "paper",
-    centres: Annotated[int, typer.Option(min=1, help="Ego-graphs a class, at node level.")] = 300,
+    centres: Annotated[
+        int, typer.Option(min=1, help="Ego-graphs per class of a node-level dataset.")
+    ] = 300,
     resume: Resume = False,
 ) -> None:
-    """Learn an atlas from the structure of unlabelled graphs of several datasets."""
-    names, training = sources.split(","), settings(epochs, batch, rate, seed, plateau, patience)
+    """Learn an atlas from the unlabelled graphs of several datasets."""
+    names = sources.split(",")
+    training = parse_settings(epochs, batch, rate, seed, plateau, patience)
     run(lambda verbose: load_sources(names, root, centres, verbose), training, preset, out, resume)
 
 
 def load_sources(
     names: list[str], root: Path | None, centres: int, verbose: bool = False
 ) -> Sources:
-    """Load every source: graphs as they are, or ego-graphs of the nodes of a network."""
+    """Load every source: its graphs, or ego-graphs of the nodes of its network."""
     out: dict[str, Graphs | EgoGraphs] = {}
     for name in names:
         entry = find(name)

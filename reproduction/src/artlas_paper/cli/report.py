@@ -6,24 +6,23 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from artlas.cli.common import error_console, exit_on_errors
 from artlas.errors import GraphError
 from artlas.files.atomic import atomic
-from artlas_paper.report import page as reporting
+from artlas_paper.report import page
 
 
 def report(
     results: Annotated[list[Path] | None, typer.Argument(help="Folders of results.")] = None,
-    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
+    out: Annotated[Path, typer.Option(help="The HTML page to write.")] = Path("report.html"),
 ) -> None:
-    """Write a page with every table and figure, the command and the commits under each."""
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    try:
-        page = reporting.report(*(results or [Path("results")]))
+    """Write one page with every table and figure of the results.
+
+    Each shows the command and the commits that produced it.
+    """
+    with exit_on_errors(GraphError, OSError):
+        html = page.report(*(results or [Path("results")]))
         with atomic(out) as file:
-            file.write(page.encode())
-    except (GraphError, OSError) as error:
-        console.print(str(error), style="red", markup=False)
-        raise typer.Exit(1) from error
-    console.print(f"Wrote {out}", markup=False)
+            file.write(html.encode())
+    error_console().print(f"Wrote {out}", markup=False)

@@ -1,4 +1,4 @@
-"""``artlas-paper study NAME``: the tables and figures beyond the main ones, one command each."""
+"""``artlas-paper study NAME``: the studies beyond the main tables, one command each."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from artlas_paper.studies import (
 from artlas_paper.transfer.folds import Folds, targets_of
 from artlas_paper.transfer.records import merge, read
 
-app = typer.Typer(help="Studies beyond the main tables.", no_args_is_help=True)
+app = typer.Typer(help="Run the studies beyond the main tables.", no_args_is_help=True)
 
 
 @app.callback()
@@ -42,15 +42,15 @@ def _group() -> None:
 def forms(
     root: Root = None,
     runs: Runs = Path("results/runs"),
-    names: Annotated[str, typer.Option(help='Forms, separated by commas, or "all".')] = "all",
+    names: Annotated[str, typer.Option(help='Variants, separated by commas, or "all".')] = "all",
     targets: Targets = "all",
     seeds: Seeds = "42",
-    shots: Annotated[str, typer.Option(help="Examples a class, separated by commas.")] = "5,20",
+    shots: Annotated[str, typer.Option(help="Examples per class, separated by commas.")] = "5,20",
     out: Annotated[Path, typer.Option(help="JSON file of the results.")] = Path(
         "results/forms.json"
     ),
 ) -> None:
-    """Train other forms of the atlas briefly, and compare what their roles add."""
+    """Train variants of the atlas briefly, and compare what their roles add."""
     console = Console(highlight=False, soft_wrap=True)
     folds = Folds("graph", root, runs, PretrainConfig(), ArtConfig())
     wanted = list(atlas_variants.FORMS) if names == "all" else names.split(",")
@@ -66,7 +66,7 @@ def forms(
             task = bar.add_task(name, total=atlas_variants.FORMS[name].steps)
 
             def show(step: int, loss: float, task: TaskID = task) -> None:
-                bar.update(task, completed=step, description=f"coverage and more {loss:.4f}")
+                bar.update(task, completed=step, description=f"loss {loss:.4f}")
 
             try:
                 merge(out, atlas_variants.judge(folds, name, drawn))
@@ -88,14 +88,16 @@ def forms(
 
 Out = Annotated[Path, typer.Option(help="Folder of the results: NAME.json, .md, .png and .svg.")]
 Quick = Annotated[
-    bool, typer.Option("--quick", help="Few objects of one small target, results in NAME-quick.")
+    bool, typer.Option("--quick", help="Use few graphs of one small target; results in NAME-quick.")
 ]
-Again = Annotated[bool, typer.Option("--again", help="Measure anew what other commits measured.")]
-Default = Annotated[str, typer.Option(help='Separated by commas, or "default": the paper\'s.')]
+Again = Annotated[bool, typer.Option("--again", help="Repeat measurements made by other commits.")]
+Default = Annotated[
+    str, typer.Option(help='Separated by commas, or "default": those of the paper.')
+]
 
 
 def add(made: study.Study) -> None:
-    """Make a study the command ``artlas-paper study NAME``."""
+    """Register a study as the command ``artlas-paper study NAME``."""
 
     @app.command(made.name, help=f"{made.title}.")
     def command(
@@ -119,7 +121,7 @@ def setting_of(
     quick: bool,
     parts: tuple[str, ...] = (),
 ) -> study.Setting:
-    """The setting that a command's options ask for."""
+    """Build the setting that a command's options describe."""
     places = made.quick_targets if quick else made.targets
     drawn = made.seeds[:1] if quick else made.seeds
     if targets != "default":
@@ -135,16 +137,16 @@ def setting_of(
 
 
 def run(made: study.Study, setting: study.Setting, out: Path, again: bool = False) -> None:
-    """Measure what is not kept yet, then write and print the report.
+    """Run the measurements without a record, then write and print the report.
 
-    again: measure anew what other commits measured.
+    again: also repeat measurements made by other commits.
     """
     console = Console(highlight=False, soft_wrap=True)
     path, failed = study.file_of(made, setting, out), 0
     left, kept = study.plan(made, setting, path, again)
     if kept:
         makers = ", ".join(sorted({record["commit"] for record in kept}))
-        hint = "" if again else " --again measures anew what other commits measured."
+        hint = "" if again else " --again repeats measurements of other commits."
         said = f"{len(kept)} of {len(kept) + len(left)} records are kept, of commit {makers}.{hint}"
         console.print(said, markup=False)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -158,7 +160,7 @@ def run(made: study.Study, setting: study.Setting, out: Path, again: bool = Fals
             try:
                 study.measure(made, job, path, show)
             except KeyboardInterrupt:
-                console.print(f"Stopped by Ctrl-C: what is finished is kept in {path}.")
+                console.print(f"Stopped by Ctrl-C: finished measurements are kept in {path}.")
                 raise typer.Exit(130) from None
             except (GraphError, TrainingError, ValueError) as error:
                 failed += 1
@@ -184,7 +186,7 @@ def _perturbation(
     targets: Default = "default",
     seeds: Default = "default",
     metric: Annotated[
-        str, typer.Option(help=f"Of {', '.join(perturbation.METRICS)}, by commas, or all.")
+        str, typer.Option(help=f"Any of {', '.join(perturbation.METRICS)}, by commas, or all.")
     ] = "all",
     out: Out = Path("results"),
     quick: Quick = False,
@@ -214,6 +216,6 @@ def _efficiency(
     quick: Quick = False,
     again: Again = False,
 ) -> None:
-    """Every configuration runs in a process of its own."""
+    """Run every configuration in its own process."""
     made = efficiency.study(cap)
     run(made, setting_of(made, root, Path("results/runs"), targets, "default", quick), out, again)

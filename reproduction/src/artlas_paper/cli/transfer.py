@@ -1,4 +1,4 @@
-"""``artlas-paper transfer graph`` and ``artlas-paper transfer node``: the paper's two main tables."""
+"""``artlas-paper transfer graph`` and ``transfer node``: the paper's two main tables."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from artlas_paper.transfer.records import Shots as ShotCount
 from artlas_paper.transfer.records import merge, read, transfer
 
 ART_EPOCHS, ART_PLATEAU = 60, 0.05
-app = typer.Typer(help="Few-shot transfer to datasets never seen.", no_args_is_help=True)
+app = typer.Typer(help="Evaluate few-shot transfer to unseen datasets.", no_args_is_help=True)
 
-Root = Annotated[Path | None, typer.Option("--root", "--data", help="Folder of the data.")]
+Root = Annotated[Path | None, typer.Option("--root", "--data", help="Folder of the datasets.")]
 Runs = Annotated[
-    Path, typer.Option(help="Folder of pretrained models and embeddings; quick/ in it if --quick.")
+    Path, typer.Option(help="Folder of models and embeddings; its subfolder quick/ with --quick.")
 ]
 Targets = Annotated[str, typer.Option(help='Datasets, separated by commas, or "all".')]
 Seeds = Annotated[str, typer.Option(help="Seeds of pretraining, separated by commas.")]
-Shots = Annotated[str, typer.Option(help="Examples a class, separated by commas; all: 5 folds.")]
+Shots = Annotated[str, typer.Option(help="Examples per class, separated by commas; all: 5 folds.")]
 Epochs = Annotated[
     int | None,
     typer.Option(
         min=1, help="Of pretraining; if not given, ART's are 60, a baseline's the paper's."
     ),
 ]
-Out = Annotated[Path, typer.Option(help="JSON file of the results; NAME-quick if --quick.")]
-Wl = Annotated[bool, typer.Option("--wl", help="GraKeL's WL kernel too, with the same heads.")]
+Out = Annotated[Path, typer.Option(help="JSON file of the results; NAME-quick with --quick.")]
+Wl = Annotated[bool, typer.Option("--wl", help="Also evaluate GraKeL's WL kernel, same heads.")]
 Only = Annotated[str, typer.Option(help='Variants and controls, separated by commas, or "all".')]
 Methods = Annotated[
     str, typer.Option(help='art, baselines such as gin,graphmae, separated by commas, or "all".')
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="One epoch, two small targets.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Train one epoch and use small targets only.")]
 
 
 @app.command()
@@ -61,7 +61,7 @@ def graph(
     variants: Only = "all",
     methods: Methods = "art",
 ) -> None:
-    """Classify graphs of unseen datasets from a few examples: leave-one-dataset-out."""
+    """Classify graphs of unseen datasets from a few examples, leaving one dataset out."""
     epochs = 1 if quick else epochs
     training = PretrainConfig(epochs=epochs or ART_EPOCHS)
     targets = "BZR,PROTEINS" if quick and targets == "all" else targets
@@ -91,7 +91,7 @@ def node(
     variants: Only = "all",
     methods: Methods = "art",
 ) -> None:
-    """Classify nodes of unseen networks from a few examples, by their ego-graphs."""
+    """Classify nodes of unseen networks from a few examples, via their ego-graphs."""
     epochs = 1 if quick else epochs
     rule = ART_PLATEAU if plateau is None else plateau
     training = PretrainConfig(epochs=epochs or ART_EPOCHS, plateau=rule, patience=1)
@@ -103,12 +103,12 @@ def node(
 
 
 def _places(runs: Path, out: Path, quick: bool) -> tuple[Path, Path]:
-    """A quick run keeps to itself: its models are not those of the tables."""
+    """Keep the models and results of a quick run apart from those of the tables."""
     return (runs / "quick", out.with_stem(f"{out.stem}-quick")) if quick else (runs, out)
 
 
 def _methods(text: str) -> list[str]:
-    """Names of methods, ART's own first."""
+    """Parse the names of methods; "all" starts with ART."""
     if text == "all":
         return ["art", *METHODS]
     return [part if part == "art" else find(part).name for part in text.lower().split(",")]
@@ -135,9 +135,13 @@ def _transfer(
             with TrainingBar(console) as bar:
                 wanted = name, numbers(seeds), counts
                 if method == "art":
-                    made = list(transfer(folds, *wanted, bar.train, wl, only))
+                    made = list(transfer(folds, *wanted, bar.show_training, wl, only))
                 else:
-                    made = list(transfer_method(baselines, method, *wanted, bar.train, bar.read))
+                    made = list(
+                        transfer_method(
+                            baselines, method, *wanted, bar.show_training, bar.show_embedding
+                        )
+                    )
             merge(out, made)
             best = max(made, key=lambda record: record["mean"])
             console.print(
@@ -145,7 +149,7 @@ def _transfer(
                 f"{best['mean']:.2f} ({best['stderr']:.2f})"
             )
         except KeyboardInterrupt:
-            console.print("Stopped by Ctrl-C: finished targets and states of pretraining are kept.")
+            console.print("Stopped by Ctrl-C: finished targets and checkpoints are kept.")
             raise typer.Exit(130) from None
         except (GraphError, TrainingError, ImportError, ValueError) as error:
             failed += 1
@@ -175,7 +179,7 @@ SHOWN = [
 
 
 def _write_report(level: Level, out: Path) -> list[Path]:
-    """The tables and figures of all records in a file, beside it."""
+    """Write the tables and figures of all records in a file beside it, and list them."""
     records = read(out)
     names = tables.targets_in(records, level)
     counts = sorted({r["shots"] for r in records}, key=lambda n: (isinstance(n, str), n))
@@ -197,15 +201,15 @@ def _write_report(level: Level, out: Path) -> list[Path]:
 
 
 def _shots(text: str) -> list[ShotCount]:
-    found: list[ShotCount] = []
+    shots: list[ShotCount] = []
     for part in text.split(","):
-        found += ["all"] if part.strip() == "all" else numbers(part)
-    return found
+        shots += ["all"] if part.strip() == "all" else numbers(part)
+    return shots
 
 
 def numbers(text: str) -> list[int]:
-    """Whole numbers separated by commas."""
+    """Parse whole numbers separated by commas."""
     parts = text.split(",")
     if not all(part.strip().isdecimal() for part in parts):
-        raise typer.BadParameter(f"numbers separated by commas are needed, got {text!r}.")
+        raise typer.BadParameter(f"whole numbers separated by commas are needed, got {text!r}.")
     return [int(part) for part in parts]

@@ -50,7 +50,7 @@ class BaselineConfig:
     seed: int = 42
 
     def __post_init__(self) -> None:
-        checks.whole(self, "features", "hidden", "layers")
+        checks.integer(self, "features", "hidden", "layers")
         object.__setattr__(self, "domains", tuple(self.domains))
         if not self.domains or any(not isinstance(n, int) or n < 0 for n in self.domains):
             raise ValueError(

@@ -63,10 +63,10 @@ class GCOPEConfig(BaselineConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.share(self, "dropout")
+        checks.fraction(self, "dropout")
         checks.positive(self, "temperature")
-        checks.whole(self, "rebuilt")
-        checks.not_negative(self, "reconstruction")
+        checks.integer(self, "rebuilt")
+        checks.non_negative(self, "reconstruction")
 
 
 class GCOPE(Baseline):

@@ -53,8 +53,8 @@ class GiTConfig(BaselineConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.share(self, "columns", "edges", "dropout", "apart")
-        checks.not_negative(self, "towards")
+        checks.fraction(self, "columns", "edges", "dropout", "apart")
+        checks.non_negative(self, "towards")
 
 
 class GiT(Baseline):

@@ -50,8 +50,8 @@ class GraphACLConfig(BaselineConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.positive(self, "temperature")
-        checks.share(self, "momentum")
-        checks.whole(self, "negatives")
+        checks.fraction(self, "momentum")
+        checks.integer(self, "negatives")
         if self.temperature < 0.02:  # exp(1 / 0.02) is a float yet
             raise ValueError(
                 f"GraphACLConfig.temperature must be at least 0.02, got {self.temperature!r}."

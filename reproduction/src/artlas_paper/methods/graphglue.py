@@ -70,10 +70,10 @@ class GlueConfig(BaselineConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.whole(self, "virtual", "neighbours")
-        checks.share(self, "dropout", "momentum")
+        checks.integer(self, "virtual", "neighbours")
+        checks.fraction(self, "dropout", "momentum")
         checks.positive(self, "temperature")
-        checks.not_negative(self, "glue")
+        checks.non_negative(self, "glue")
 
     @property
     def frame(self) -> int:

@@ -51,7 +51,7 @@ class GraphMAEConfig(BaselineConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.positive(self, "mask")
-        checks.share(self, "replace", "dropout")
+        checks.fraction(self, "replace", "dropout")
         if self.mask > 1:
             raise ValueError(f"GraphMAEConfig.mask must be at most 1, got {self.mask!r}.")
         if not 1 <= self.alpha < torch.inf:

@@ -67,8 +67,8 @@ class MDGMIXConfig(BaselineConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.positive(self, "boundary")
-        checks.share(self, "dropout")
-        checks.whole(self, "sampled")
+        checks.fraction(self, "dropout")
+        checks.integer(self, "sampled")
         if self.boundary > 1:
             raise ValueError(f"MDGMIXConfig.boundary must be at most 1, got {self.boundary!r}.")
 

@@ -75,8 +75,8 @@ class RiemannConfig(BaselineConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.whole(self, "width", "nodes")
-        checks.share(self, "dropout")
+        checks.integer(self, "width", "nodes")
+        checks.fraction(self, "dropout")
         checks.positive(self, "temperature", least=0.025)  # exp(-2 / 0.025) is still a float32
         checks.one_of(self, "root", ("degree", "centre"))
 

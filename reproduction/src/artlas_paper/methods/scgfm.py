@@ -75,7 +75,7 @@ class ScgfmConfig(BaselineConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.whole(self, "bases", "roles", "slices", "training_slices", "iterations")
+        checks.integer(self, "bases", "roles", "slices", "training_slices", "iterations")
         checks.positive(self, "temperature", "epsilon")
         checks.one_of(self, "solver", tuple(SOLVERS))
         if self.training_slices > self.slices:

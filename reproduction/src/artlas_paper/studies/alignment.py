@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from artlas import evaluation, figures
+from artlas import evaluation
 from artlas.graphs.collection import Graphs
 from artlas.gw import solver
 from artlas.method import refinement
@@ -20,7 +20,7 @@ from artlas.method.batching import GraphBatch
 from artlas.method.energy import independent_energy, responsibilities
 from artlas.method.model import ART
 from artlas.method.representations import node_features, paper_vector
-from artlas_paper import entropic_gw
+from artlas_paper import entropic_gw, figures
 from artlas_paper.studies.short_training import score
 from artlas_paper.studies.study import Job, Report, Sample, Setting, Study, ordered, rows
 from artlas_paper.transfer.records import Record

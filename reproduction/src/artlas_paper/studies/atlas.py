@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from artlas import figures
 from artlas.method import checkpoint
 from artlas.method.model import ART
+from artlas_paper import figures
 from artlas_paper.studies.study import Job, Report, Setting, Study, ordered, rows
 from artlas_paper.transfer.records import Record
 

@@ -140,7 +140,7 @@ def view_retrieval(
         known, asked = (
             plus_by(part) if model is None else model.embed(part).numpy() for part in (whole, views)
         )
-        found = evaluation.nearest(asked, known, 1)[:, 0]
+        found = evaluation.nearest_rows(asked, known, 1)[:, 0]
         # graphs that are equal in z+ count as found: they cannot be told apart
         same = (np.abs(known[found] - known) < 1e-6).all(1)
         hits.append(same.mean())

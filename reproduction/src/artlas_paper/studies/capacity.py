@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from artlas import figures
 from artlas.method.config import ArtConfig
+from artlas_paper import figures
 from artlas_paper.studies.short_training import EPOCHS, accuracies, spread, train
 from artlas_paper.studies.study import Job, Report, Setting, Study, ordered, rows
 from artlas_paper.transfer.records import Record

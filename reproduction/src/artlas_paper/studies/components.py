@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from artlas import figures
+from artlas_paper import figures
 from artlas_paper.studies.short_training import (
     EPOCHS,
     accuracies,

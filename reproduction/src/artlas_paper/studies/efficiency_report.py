@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from artlas import figures
+from artlas_paper import figures
 from artlas_paper.studies.efficiency_worker import METHODS, OTHERS
 from artlas_paper.studies.study import ordered, rows
 from artlas_paper.transfer.records import Record

@@ -130,7 +130,7 @@ def accuracies(folds: Folds, model: ART, target: str, draws: int, report: Report
         values = torch.cat(column).numpy()
         scores.append(evaluation.evaluate(values, episodes.labels, episodes.drawn, head))
     true, chance = scores[0], evaluation.Accuracy(np.mean([s.episodes for s in scores[1:]], axis=0))
-    lead, error = true.over(chance)
+    lead, error = true.difference_from(chance)
     return {
         "accuracy": round(100 * true.mean, 4),
         "accuracy_permuted": round(100 * chance.mean, 4),

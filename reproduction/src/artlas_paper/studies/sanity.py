@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from artlas import evaluation, figures
+from artlas import evaluation
 from artlas.datasets import Dataset, digits_as_graphs, relative_degree, synthetic_families
 from artlas.evaluation import controls
 from artlas.graphs.collection import Graphs
@@ -21,6 +21,7 @@ from artlas.nodes.ego import PprConfig, ego_graphs
 from artlas.training.config import PretrainConfig
 from artlas.training.coverage import pretrain
 from artlas.training.loop import Progress
+from artlas_paper import figures
 from artlas_paper.methods.registry import METHODS, find
 from artlas_paper.process_memory import random_edges
 from artlas_paper.studies.study import Job, Report, Setting, Study, ordered, rows

@@ -6,7 +6,7 @@ A study is a module with a :class:`Study` in it, which says
   as ``{"target": "BZR", "variant": "learned", "seed": 42}``, whose names are ``Study.keys``, and a
   function that measures it and returns a dictionary of plain values (numbers, text, lists);
 - ``table(records)``: the Markdown of all records, tables and all, with the paper's values beside;
-- ``figure(records)``: a Matplotlib figure (:func:`artlas.figures.blank`);
+- ``figure(records)``: a Matplotlib figure (:func:`artlas_paper.figures.blank`);
 - ``protocol``: how it was measured, in words, for a reader who has only the table.
 
 ``artlas-paper study NAME`` (:mod:`artlas_paper.cli.study`, where a new study is put into the list at the end)
@@ -42,7 +42,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas import figures
 from artlas.files.atomic import atomic
 from artlas.graphs.collection import Graphs
 from artlas.method import checkpoint
@@ -50,7 +49,7 @@ from artlas.method.config import ArtConfig
 from artlas.method.model import ART
 from artlas.training.config import PretrainConfig
 from artlas.training.loop import Progress
-from artlas_paper import datasets
+from artlas_paper import datasets, figures
 from artlas_paper.datasets.registry import find
 from artlas_paper.transfer.folds import CENTRES, Folds, Level
 from artlas_paper.transfer.records import Record, commit, identity, merge, read

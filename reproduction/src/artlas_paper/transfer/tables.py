@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas import figures
+from artlas_paper import figures
 from artlas_paper.transfer.folds import PAPER, Level, targets_of
 from artlas_paper.transfer.records import Record
 

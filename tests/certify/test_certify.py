@@ -1,4 +1,4 @@
-"""Certificates: the truth lies in their intervals, and what is broken is called so."""
+"""Certificates: intervals contain the exact values, and broken models are reported as such."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from exact_gw import discrepancy, minimal_energy
 from typer.testing import CliRunner
 
 import artlas
-from artlas import certify as certifying
 from artlas import kernels
-from artlas.certify import HOLDS, OPEN, VIOLATED, Interval, certify
+from artlas.certify import HOLDS, UNDECIDED, VIOLATED, Interval, certify, measure
+from artlas.certify.statements import judge
 from artlas.cli import app
 from artlas.method.energy import coverage
 
@@ -48,29 +48,29 @@ def contains(interval, truth, slack=1e-6):
     assert (interval.high >= truth - slack).all(), (truth - interval.high).max()
 
 
-def test_every_interval_has_the_exact_value_in_it(tiny):
+def test_every_interval_contains_the_exact_value(tiny):
     model, made, least, between = tiny
     energies = made.energies
-    contains(made.least, least)
-    contains(made.nearest, least.min(1))
-    contains(made.radius, np.sqrt(least.min(1).max()))
-    contains(made.eta, np.abs(np.sqrt(energies) - np.sqrt(least)).max(1))
+    contains(made.least_energies, least)
+    contains(made.nearest_energy, least.min(1))
+    contains(made.covering_radius, np.sqrt(least.min(1).max()))
+    contains(made.amortisation_error, np.abs(np.sqrt(energies) - np.sqrt(least)).max(1))
     ideal = least <= least.min(1, keepdims=True) + 1e-9
     excess = np.where(ideal, energies - least, np.inf).min(1)
     contains(made.excess, excess)
-    contains(made.ceiling, least.min(1) + excess + 0.1 * np.log(3))
+    contains(made.coverage_bound, least.min(1) + excess + 0.1 * np.log(3))
     contains(made.distances, between, 1e-5)
     assert made.verdict == HOLDS
     wanted = coverage(torch.from_numpy(energies), model.config.coverage_temperature)
     np.testing.assert_allclose(made.coverage, wanted, atol=1e-12)
     # not so wide that anything would be in it
-    assert (made.least.high - made.least.low).max() < 0.15
+    assert (made.least_energies.high - made.least_energies.low).max() < 0.15
     assert [s.holds for s in made.statements].count(6) == 7
 
 
-def test_excess_knows_that_it_may_not_know_the_nearest_base():
+def test_excess_allows_for_an_unknown_nearest_base():
     energies = np.array([[0.5, 0.4, 0.9]])
-    excess, ideal = certifying._excess(
+    excess, ideal = measure._excess(
         energies, Interval(np.array([[0.1, 0.25, 0.6]]), np.array([[0.3, 0.35, 0.7]]))
     )
     # bases 0 and 1 may be nearest, base 2 cannot: m* <= 0.3 < 0.6
@@ -81,15 +81,15 @@ def test_excess_knows_that_it_may_not_know_the_nearest_base():
 def test_verdicts_of_intervals():
     def judged(x, y):
         ends = (Interval(np.array([a]), np.array([b])) for a, b in (x, y))
-        return certifying._judge("s", "x <= y", *ends, ["g"]).verdict
+        return judge("s", "x <= y", *ends, ["g"]).verdict
 
     assert judged((0.1, 0.2), (0.2, 0.3)) == HOLDS
-    assert judged((0.1, 0.25), (0.2, 0.3)) == OPEN
+    assert judged((0.1, 0.25), (0.2, 0.3)) == UNDECIDED
     assert judged((0.4, 0.5), (0.2, 0.3)) == VIOLATED
     assert judged((np.nan, np.nan), (0.2, 0.3)) == VIOLATED
 
 
-def test_node_order_changes_nothing():
+def test_node_order_does_not_matter():
     rng, graphs = np.random.default_rng(0), tiny_graphs()
     moved = []
     for g in range(len(graphs)):
@@ -97,9 +97,18 @@ def test_node_order_changes_nothing():
         moved.append(graphs.to_scipy(g).toarray()[np.ix_(order, order)])
     model = sharpened(TINY)
     one, other = certify(model, graphs), certify(model, artlas.Graphs.from_scipy(moved))
-    for name in ("energies", "coverage", "apart"):
+    for name in ("energies", "coverage", "coordinate_distances"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-5)
-    for name in ("least", "nearest", "eta", "excess", "ceiling", "radius", "distances"):
+    intervals = (
+        "least_energies",
+        "nearest_energy",
+        "amortisation_error",
+        "excess",
+        "coverage_bound",
+        "covering_radius",
+        "distances",
+    )
+    for name in intervals:
         for a, b in zip(getattr(one, name), getattr(other, name), strict=True):
             np.testing.assert_allclose(a, b, atol=2e-5, err_msg=name)
     assert [s.verdict for s in one.statements] == [s.verdict for s in other.statements]
@@ -142,7 +151,7 @@ def test_graphs_and_pairs_are_drawn_by_the_seed():
     assert made.to_dict() == again.to_dict()
     assert made.names != other.names
     assert len(made.names) == len(set(made.names)) == 4
-    assert made.given == 6
+    assert made.graphs_given == 6
     assert made.pairs.shape == (3, 2)
     numbers = [int(name.split()[1]) for name in made.names]
     whole = certify(model, graphs)
@@ -170,8 +179,10 @@ def test_the_command(tmp_path):
     kept = json.loads((tmp_path / "c.json").read_text())
     assert [graph["name"] for graph in kept["graphs"]] == ["in/p.graphml", "in/t.csv"]
     wanted = certify(artlas.load("graph"), [tmp_path / "in/p.graphml", tmp_path / "in/t.csv"])
-    np.testing.assert_allclose(kept["graphs"][0]["eta"], np.array(wanted.eta)[:, 0], atol=1e-9)
-    np.testing.assert_allclose(kept["radius"], wanted.radius, atol=1e-9)
+    np.testing.assert_allclose(
+        kept["graphs"][0]["eta"], np.array(wanted.amortisation_error)[:, 0], atol=1e-9
+    )
+    np.testing.assert_allclose(kept["radius"], wanted.covering_radius, atol=1e-9)
     low, high = kept["pairs"][0]["d"]
     assert 0 < low <= high
     assert all(s["verdict"] == HOLDS for s in kept["statements"])
@@ -180,7 +191,7 @@ def test_the_command(tmp_path):
 def test_the_command_says_what_is_violated_and_exits_with_2(tmp_path, monkeypatch):
     (tmp_path / "t.csv").write_text("a,b\nb,c\nc,a\nc,d\n")
     monkeypatch.setattr(
-        certifying, "energy_bounds", lambda graphs, relations, epsilon: np.full((1, 16), 0.9)
+        measure, "energy_bounds", lambda graphs, relations, epsilon: np.full((1, 16), 0.9)
     )
     done = run(tmp_path / "t.csv", "--quiet")
     assert done.exit_code == 2
@@ -200,7 +211,7 @@ def test_bad_input_is_named(tmp_path, monkeypatch):
     assert done.exit_code == 1
     assert "there is no graph" in done.output
     (tmp_path / "t.csv").write_text("a,b\nb,c\nc,a\nc,d\n")
-    monkeypatch.setattr(certifying, "MOST_NODES", 3)
+    monkeypatch.setattr(measure, "MOST_NODES", 3)
     done = run(tmp_path / "t.csv", "--model", "graph")
     assert done.exit_code == 1
-    assert "too large to be solved by iteration; got 4 nodes" in done.output
+    assert "too large for the iterative solver; got 4 nodes" in done.output
