@@ -17,9 +17,10 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn,
 from rich.text import Text
 
 from artlas import kernels
+from artlas.embedding.pieces import Input
 from artlas.embedding.ray_engine import Cluster
 from artlas.embedding.ray_session import ClusterError
-from artlas.embedding.run import BUDGET, Input, Outcome, Run
+from artlas.embedding.run import BUDGET, Run, Summary
 from artlas.embedding.run import Progress as At
 from artlas.errors import GraphError
 from artlas.files import stored
@@ -69,9 +70,9 @@ def embed(
         try:
             cluster = _cluster(engine, workers, address)
             found = [entry for name in inputs for entry in entries(name, format, Path(folder))]
-            run = Run(out, found, checkpoint.load(model), representation)
-            work = run.work if cluster is None else functools.partial(cluster.work, run)
-            outcome = _work(work, run, budget << 20, console, quiet)
+            run = Run(out, found, checkpoint.load(model), representation, budget << 20)
+            work = run.embed if cluster is None else functools.partial(cluster.embed, run)
+            outcome = _work(work, run, console, quiet)
         except KeyboardInterrupt:
             console.print("Stopped by Ctrl-C; what is done is kept: the same command goes on.")
             raise typer.Exit(130) from None
@@ -133,12 +134,8 @@ class _Aligned(ProgressColumn):
 
 
 def _work(
-    work: Callable[[Callable[[At], None], int], Outcome],
-    run: Run,
-    budget: int,
-    console: Console,
-    quiet: bool,
-) -> Outcome:
+    work: Callable[[Callable[[At], None]], Summary], run: Run, console: Console, quiet: bool
+) -> Summary:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(20),
@@ -153,7 +150,7 @@ def _work(
 
         def show(at: At) -> None:
             passed = bar.tasks[task].elapsed or 1e-9
-            left = at.left(passed)
+            left = at.seconds_left(passed)
             bar.update(
                 task,
                 completed=at.share,
@@ -163,7 +160,7 @@ def _work(
                 left="" if left is None else f"{timedelta(seconds=round(left))} left",
             )
 
-        return work(show, budget)
+        return work(show)
 
 
 def info(
