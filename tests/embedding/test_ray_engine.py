@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import logging
 import os
@@ -24,7 +25,7 @@ from artlas.embedding import ray_engine, ray_session
 from artlas.embedding import run as embedding_run
 from artlas.embedding import table as embedding_table
 from artlas.embedding.pieces import Input, Piece
-from artlas.embedding.run import Run
+from artlas.embedding.run import Run, Summary
 from artlas.method import checkpoint
 
 SMALL = artlas.ArtConfig(bases=3, roles=4, hidden=16)
@@ -117,7 +118,8 @@ def test_one_and_two_workers_give_the_bits_of_one_process(tmp_path, model, input
     run = Run(out, inputs, model, "plus", BATCH)
     outcome = ray_engine.Cluster(workers).embed(run, seen.append)
     assert_same(out, outcome, local)
-    assert (seen[-1].graphs, seen[-1].number, seen[-1].inputs) == (29, 4, 7)
+    assert (seen[-1].graphs, seen[-1].number, seen[-1].inputs) == (29, 6, 7)
+    assert seen[-1].share == 1
 
 
 @pytest.mark.usefixtures("ray", "scattered")
@@ -193,88 +195,108 @@ def test_what_one_process_began_the_command_finishes_by_ray(
             assert getattr(found, name).tobytes() == values.tobytes(), name
 
 
-def items(inputs, model, state=None):
+def results(run):
     """What readers and workers return for the inputs that are not finished, in order."""
-    for number, entry in enumerate(inputs):
-        if state is not None and number in state.finished:
+    for number, entry in enumerate(run.inputs):
+        if number in run.state.finished:
             continue
-        saved = frozenset(() if state is None else state.saved[number])
-        task = ray_engine._pack(ray_engine.ReadTask(number, entry, saved))
-        for item, made_by in map(ray_engine._unpack, ray_engine.read_pieces(task, model, BATCH)):
+        task = ray_engine.ReadTask(number, entry, frozenset(run.state.saved[number]))
+        rows = ray_engine.read_pieces(ray_engine.pack(task), run.model, run.budget)
+        for item, made_by in map(ray_engine.unpack, rows):
             if isinstance(item, Piece) and not item.saved:
-                rows = embedding_run.embed_piece(model, item.graphs, "plus", item.name, item.first)
-                yield dataclasses.replace(item, graphs=None, rows=rows), made_by
+                words = run.model, item.graphs, run.representation, item.name, item.first
+                made = dataclasses.replace(
+                    item, graphs=None, rows=embedding_run.embed_piece(*words)
+                )
+                yield made, made_by
             else:
                 yield item, made_by
 
 
+def collect(run, coming):
+    """What the command does with results."""
+    failures = {}
+    loaded = ray_engine.group_by_input(run, coming)
+    graphs = run.write(run.usable_pieces(loaded, failures), lambda at: None)
+    return Summary(graphs, failures)
+
+
 @pytest.mark.parametrize("seed", range(6))
-def test_the_order_in_which_parts_come_does_not_matter(tmp_path, model, inputs, local, seed):
-    run = Run(tmp_path / "out" / "z.npz", inputs, model, "plus", BATCH)
-    collector, coming = ray_engine.Collector(run, lambda at: None), list(items(inputs, model))
-    coming += coming[::3] if seed % 2 else []  # and what comes twice counts once
-    for i in np.random.default_rng(seed).permutation(len(coming)):
-        collector.add(*coming[i])
-    assert_same(run.out, collector.assemble(), local)
-
-
-@pytest.mark.parametrize("seed", range(4))
 def test_a_run_interrupted_at_any_point_resumes(tmp_path, model, inputs, local, seed):
-    rng, out = np.random.default_rng(seed), tmp_path / "out" / "z.npz"
-    run, coming = Run(out, inputs, model, "plus", BATCH), list(items(inputs, model))
-    collector = ray_engine.Collector(run, lambda at: None)
-    for i in rng.permutation(len(coming))[: len(coming) * 2 // 3]:
-        collector.add(*coming[i])
+    out = tmp_path / "out" / "z.npz"
+
+    def interrupted(coming, count):
+        yield from itertools.islice(coming, count)
+        raise KeyboardInterrupt
+
+    run = Run(out, inputs, model, "plus", BATCH)
+    every = sum(1 for _ in results(run))
+    count = int(np.random.default_rng(seed).integers(1, every))
+    with pytest.raises(KeyboardInterrupt):
+        collect(run, interrupted(results(run), count))
     again = Run(out, inputs, model, "plus", BATCH)
     if seed % 2:
         assert_same(out, again.embed(lambda at: None), local)
         return
-    collector = ray_engine.Collector(again, lambda at: None)
-    left = list(items(inputs, model, again.state))
-    for i in rng.permutation(len(left)):
-        collector.add(*left[i])
-    assert sum(isinstance(item, Piece) and item.rows is not None for item, _ in left) < 10
-    assert_same(out, collector.assemble(), local)
+    left = list(results(again))
+    assert sum(isinstance(item, Piece) and item.rows is None for item, _ in left) <= count
+    assert_same(out, collect(again, iter(left)), local)
 
 
-def test_no_table_is_assembled_before_all_parts_are_there(tmp_path, model, inputs):
-    run = Run(tmp_path / "z.npz", inputs, model, "plus", BATCH)
-    collector, coming = ray_engine.Collector(run, lambda at: None), list(items(inputs, model))
-    for item in coming[:-1]:
-        collector.add(*item)
-    with pytest.raises(ray_session.ClusterError, match="run the same command again"):
-        collector.assemble()
+def test_no_table_is_written_before_all_results_are_there(tmp_path, model, inputs):
+    out = tmp_path / "z.npz"
+    for missing in (1, 2, 8):
+        run = Run(out, inputs, model, "plus", BATCH)
+        coming = list(results(run))[:-missing]
+        with pytest.raises(ray_session.ClusterError, match="run the same command again"):
+            collect(run, iter(coming))
+        assert not out.exists()
+    run = Run(out, inputs, model, "plus", BATCH)
     assert len(inputs) - 1 not in run.state.finished
     assert run.state.finished[0] == {"graphs": 7, "width": 0}
 
 
 def test_graphs_of_saved_parts_are_not_sent(tmp_path, model, inputs):
-    sent = [item for item, _ in items(inputs[:1], model)][1:]
-    assert len(sent) > 2
     run = Run(tmp_path / "z.npz", inputs[:1], model, "plus", BATCH)
+    sent = [item for item, _ in results(run)][1:]
+    assert len(sent) > 2
     for piece in sent[:2]:
-        run.state.save(piece)
-    again = [item for item, _ in items(inputs[:1], model, run.state)][1:]
+        run.state.add(piece)
+    run.state.save_pending()
+    again = [item for item, _ in results(run)][1:]
     assert [item.rows is None for item in again] == [True, True] + [False] * len(sent[2:])
     assert [item.graphs for item in again] == [None] * len(sent)
     assert [item.count for item in again] == [item.count for item in sent]
 
 
-def test_warnings_and_errors_of_other_machines_are_reported(tmp_path, model, inputs):
+def test_warnings_and_errors_of_other_machines_are_reported(tmp_path, model):
     (tmp_path / "loop.csv").write_text("0,0\n0,1\n")
     entry = Input(tmp_path / "loop.csv", "loop.csv")
-    (report, made_by), (piece, _) = items([entry], model)
     run = Run(tmp_path / "z.npz", [entry], model, "plus")
-    collector = ray_engine.Collector(run, lambda at: None)
-    with pytest.warns(artlas.GraphCleaningWarning, match="self-loops dropped: 1"):
-        collector.add(report, made_by)
-    with pytest.warns(RuntimeWarning, match=r"artlas 0\.0\.1 with avx2.* not to the bit"):
-        collector.add(piece, "artlas 0.0.1 with avx2 kernels")
+    report, (piece, _) = results(run)
+    coming = iter([report, (piece, "artlas 0.0.1 with avx2 kernels")])
+    with (
+        pytest.warns(artlas.GraphCleaningWarning, match="self-loops dropped: 1"),
+        pytest.warns(RuntimeWarning, match=r"artlas 0\.0\.1 with avx2.* not to the bit"),
+    ):
+        assert collect(run, coming).graphs == 1
     unseen = ray_engine.ReadReport(0, error=f"{entry.path}: nothing there", visible=False)
     run = Run(tmp_path / "y.npz", [entry], model, "plus")
-    collector = ray_engine.Collector(run, lambda at: None)
-    collector.add(unseen, made_by)
-    assert "storage that all machines" in collector.assemble().failures["loop.csv"]
+    failures = collect(run, iter([(unseen, "")])).failures
+    assert "storage that all machines" in failures["loop.csv"]
+
+
+def test_a_finished_run_needs_no_ray(tmp_path, model, inputs, monkeypatch):
+    out = tmp_path / "out" / "z.npz"
+    run = Run(out, inputs[:1], model, "plus", BATCH)
+    for item, _ in results(run):
+        if isinstance(item, Piece):
+            run.state.add(item)
+    run.state.save_pending()
+    monkeypatch.setattr(ray_engine, "import_ray", lambda: None)
+    monkeypatch.setattr(ray_engine, "connected", None)
+    assert ray_engine.Cluster(1).embed(run, lambda at: None).graphs == 7
+    assert len(embedding_table.read(out)) == 7
 
 
 def test_failures_of_ray_are_explained(ray):

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artlas.embedding.table import UNLABELLED, Vectors
-from artlas.errors import raise_read_error
 from artlas.graphs.collection import Graphs
 from artlas.method import checkpoint
 from artlas.method.energy import coverage
@@ -31,15 +30,20 @@ class Input:
     format: str | None = None
     digest: str | None = None
 
-    def file_stats(self) -> list[tuple[int, int]]:
-        """Return the size in bytes and the modification time of every file of the input."""
-        files = sorted(self.path.iterdir()) if self.path.is_dir() else [self.path]
-        stats = [file.stat() for file in files if file.exists()]
-        return [(stat.st_size, stat.st_mtime_ns) for stat in stats]
-
     def fingerprint(self) -> list[object]:
         """Return values that change when the input changes."""
-        return [self.name, self.format, self.digest or self.file_stats()]
+        if self.digest is not None:
+            return [self.name, self.format, self.digest]
+        stats = [file.stat() for file in self._files()]
+        return [self.name, self.format, [[stat.st_size, stat.st_mtime_ns] for stat in stats]]
+
+    def size(self) -> int:
+        """Return the bytes on disk."""
+        return sum(file.stat().st_size for file in self._files())
+
+    def _files(self) -> list[Path]:
+        files = sorted(self.path.iterdir()) if self.path.is_dir() else [self.path]
+        return [file for file in files if file.exists()]
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,15 @@ class Piece:
     rows: Vectors | None = None
     saved: bool = False
     oversized: bool = False
+
+
+@dataclass(frozen=True)
+class LoadedInput:
+    """An input that was read: its number of graphs, features of a node, and its pieces."""
+
+    graphs: int
+    width: int
+    pieces: Iterator[Piece]
 
 
 def cut_into_pieces(
@@ -110,13 +123,3 @@ def graph_labels(graphs: Graphs) -> NDArray[np.int64]:
     if y is None or y.shape != (len(graphs),) or y.is_floating_point():
         return np.full(len(graphs), UNLABELLED)
     return y.numpy().astype(np.int64)
-
-
-def check_width(entry: Input, width: int, graphs: int, expected: tuple[str, int] | None) -> None:
-    """Refuse an input whose nodes have another number of features than the first usable input.
-
-    expected: name of that first input and the number of features of its nodes, None before it.
-    """
-    if expected is not None and width != expected[1]:
-        wrong = f"its nodes have {width} features, those of {expected[0]} have {expected[1]}"
-        raise_read_error(entry.path, wrong, f"{graphs:,} graphs", "embed it into another file")

@@ -1,12 +1,13 @@
 """Embed the inputs of a run on a Ray cluster, with the same bits as in one process.
 
-Readers cut inputs into pieces and workers embed them, in any order. The calling process saves the
-rows in the run's own state, so either engine resumes what the other has begun.
+Readers cut inputs into pieces and workers embed them; Ray Data returns the rows in order. The
+calling process writes and saves them as any run does, so either engine resumes the other's runs.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import pickle
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ import torch
 
 import artlas
 from artlas import kernels
-from artlas.embedding.pieces import Input, Piece, check_width, cut_into_pieces, embed_piece
+from artlas.embedding.pieces import Input, LoadedInput, Piece, cut_into_pieces, embed_piece
 from artlas.embedding.ray_session import ClusterError, connected, import_ray
 from artlas.embedding.run import Progress, Run, Summary
 from artlas.errors import GraphCleaningWarning, GraphError
@@ -36,37 +37,38 @@ class ReadTask:
 
     number: int
     entry: Input
-    saved: frozenset[int]
+    saved: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
 class ReadReport:
-    """Warnings about an input that was read, or the error of one that cannot be read."""
+    """What precedes the pieces of an input, or the error of one that cannot be read."""
 
     number: int
+    graphs: int = 0
+    width: int = 0
     warnings: tuple[str, ...] = ()
     error: str | None = None
     visible: bool = True  # whether the reader's machine has the file
 
 
 def read_pieces(row: Row, model: ART, budget: int) -> Iterator[Row]:
-    """Read the input of a task: yield a report and its pieces, or only the report of an error."""
+    """Read the input of a task: yield a report, and its pieces unless the report is an error."""
     torch.set_num_threads(1)
-    task, _ = _unpack(row)
-    entry = task.entry
+    task, _ = unpack(row)
+    number, entry = task.number, task.entry
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GraphCleaningWarning)
         try:
             graphs = read(entry.path, entry.format, verbose=False)
         except (GraphError, ImportError) as error:
-            report = ReadReport(task.number, error=str(error), visible=entry.path.exists())
-            yield _pack(report)
+            yield pack(ReadReport(number, error=str(error), visible=entry.path.exists()))
             return
-    cleaning = [w.message for w in caught if issubclass(w.category, GraphCleaningWarning)]
-    yield _pack(ReadReport(task.number, tuple(map(str, cleaning))))
-    graphs = dataclasses.replace(graphs, ids=None)  # names of nodes need not travel
-    for piece in cut_into_pieces(graphs, task.number, entry.name, model, budget, task.saved):
-        yield _pack(piece)
+    messages = [str(w.message) for w in caught if issubclass(w.category, GraphCleaningWarning)]
+    yield pack(ReadReport(number, len(graphs), graphs.num_features, tuple(messages)))
+    graphs = dataclasses.replace(graphs, ids=None)  # the names of nodes need not travel
+    for piece in cut_into_pieces(graphs, number, entry.name, model, budget, task.saved):
+        yield pack(piece)
 
 
 class Worker:
@@ -79,11 +81,11 @@ class Worker:
 
     def __call__(self, row: Row) -> Row:
         """Embed a piece; pass on reports, and pieces that are saved already."""
-        piece, _ = _unpack(row)
+        piece, _ = unpack(row)
         if not isinstance(piece, Piece) or piece.graphs is None:
             return row
         rows = embed_piece(self.model, piece.graphs, self.representation, piece.name, piece.first)
-        return _pack(dataclasses.replace(piece, graphs=None, rows=rows))
+        return pack(dataclasses.replace(piece, graphs=None, rows=rows))
 
 
 @dataclass(frozen=True)
@@ -103,8 +105,8 @@ class Cluster:
         import_ray()
 
     def embed(self, run: Run, report: Callable[[Progress], None]) -> Summary:
-        """Embed what no earlier run has saved, assemble the table, and delete the saved parts."""
-        collector, state = Collector(run, report), run.state
+        """Embed what no earlier run has saved, write the table, and delete the saved parts."""
+        state, failures = run.state, dict[str, str]()
         tasks = [
             ReadTask(
                 number,
@@ -114,22 +116,24 @@ class Cluster:
             for number, entry in enumerate(run.inputs)
             if number not in state.finished
         ]
-        if tasks:
-            with connected(self.address, self.workers) as ray:
-                for item, made_by in self._stream(ray, run, tasks):
-                    collector.add(item, made_by)
-        return collector.assemble()
+        if not tasks:
+            return run.embed(report)
+        with connected(self.address, self.workers) as ray:
+            loaded = group_by_input(run, self._results(ray, run, tasks))
+            graphs = run.write(run.usable_pieces(loaded, failures), report)
+        return Summary(graphs, failures)
 
-    def _stream(self, ray: Any, run: Run, tasks: list[ReadTask]) -> Iterator[tuple[Any, str]]:
-        """Yield what readers and workers return, in any order.
+    def _results(self, ray: Any, run: Run, tasks: list[ReadTask]) -> Iterator[tuple[Any, str]]:
+        """Yield reports and embedded pieces in the order of the tasks.
 
-        Ray Data restarts dead workers and repeats their work, without a limit.
+        Ray Data restarts readers and workers that die and repeats their work, without a limit.
         """
         workers = self.workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
         blocks = min(len(tasks), TASKS_PER_WORKER * workers)
-        data = ray.data.from_items([_pack(task) for task in tasks], override_num_blocks=blocks)
+        data = ray.data.from_items(list(map(pack, tasks)), override_num_blocks=blocks)
         data.context.enable_progress_bars = False
         data.context.target_max_block_size = BLOCK_BYTES
+        data.context.execution_options.preserve_order = True
         pieces = data.flat_map(
             read_pieces,
             fn_args=(run.model, run.budget),
@@ -142,80 +146,59 @@ class Cluster:
             num_cpus=1,
             compute=ray.data.ActorPoolStrategy(size=workers),
         )
-        yield from map(_unpack, embedded.iter_rows())
+        yield from map(unpack, embedded.iter_rows())
 
 
-class Collector:
-    """Save pieces as they come; accept or refuse inputs in their order, as one process does.
+def group_by_input(
+    run: Run, results: Iterator[tuple[Any, str]]
+) -> Iterator[LoadedInput | Exception]:
+    """Yield every input of a run with its pieces, or its error, from the results in order."""
+    groups = itertools.groupby(results, lambda result: result[0].number)
+    for number, entry in enumerate(run.inputs):
+        if number in run.state.finished:
+            yield run.state.load(number, entry.name)
+            continue
+        _, group = next(groups, (number, iter(())))
+        report, _ = next(group, (None, ""))
+        if report is None:
+            raise ClusterError(_INCOMPLETE)
+        for text in report.warnings:
+            warnings.warn(text, GraphCleaningWarning, stacklevel=2)
+        if report.error is None:
+            yield LoadedInput(report.graphs, report.width, _checked(report, group))
+        else:
+            yield GraphError(_local_error(entry, report))
 
-    known: numbers of graphs and features of every input of which a piece came, or its error.
-    """
 
-    def __init__(self, run: Run, report: Callable[[Progress], None]) -> None:
-        self.run, self.state, self.report = run, run.state, report
-        self.known: dict[int, tuple[int, int] | str] = {
-            number: (note["graphs"], note["width"]) for number, note in run.state.finished.items()
-        }
-        self.failures: dict[int, str] = {}
-        self.expected: tuple[str, int] | None = None
-        self.graphs = sum(sum(parts.values()) for parts in run.state.saved.values())
-        self.software = {software()}
-        self.decided = 0  # inputs accepted or refused so far
-        self._decide()
+_INCOMPLETE = "Ray ended before all inputs were done: run the same command again to resume."
 
-    def add(self, item: ReadReport | Piece, made_by: str) -> None:
-        """Add what a reader or a worker with this software returned; repetitions have no effect."""
-        number, inputs = item.number, self.run.inputs
-        if isinstance(item, ReadReport):
-            for text in item.warnings:
-                warnings.warn(text, GraphCleaningWarning, stacklevel=2)
-            if item.error is not None:
-                self.known[number] = _local_error(inputs[number], item)
-        elif number not in self.failures:
-            self.known[number] = item.total, item.width
-            if item.first not in self.state.saved[number]:
-                self.state.save(item)
-                self.graphs += item.count
-                self._compare(made_by)
-            if number < self.decided:
-                self.state.finish_if_complete(number, item.total, item.width)
-        self._decide()
-        done = len(self.state.finished)
-        name, count = inputs[number].name, len(inputs)
-        self.report(Progress(self.graphs, name, done, count, done / count))
 
-    def assemble(self) -> Summary:
-        """Write the table; an error if Ray ended before all inputs were finished or refused."""
-        if len(self.state.finished) + len(self.failures) < len(self.run.inputs):
-            raise ClusterError("Ray ended before all inputs were done: run the same command again.")
-        inputs = self.run.inputs
-        return self.run.assemble({inputs[n].name: text for n, text in self.failures.items()})
-
-    def _decide(self) -> None:
-        """Accept or refuse inputs, up to the first of which nothing is known yet."""
-        while (number := self.decided) in self.known:
-            entry, known = self.run.inputs[number], self.known[number]
-            try:
-                if isinstance(known, str):
-                    raise GraphError(known)
-                graphs, width = known
-                check_width(entry, width, graphs, self.expected)
-                self.expected = self.expected or (entry.name, width)
-                self.state.finish_if_complete(number, graphs, width)
-            except GraphError as error:
-                self.failures[number] = str(error)
-                self.graphs -= sum(self.state.saved[number].values())
-            self.decided += 1
-
-    def _compare(self, made_by: str) -> None:
-        if made_by not in self.software:
-            self.software.add(made_by)
+def _checked(report: ReadReport, group: Iterator[tuple[Piece, str]]) -> Iterator[Piece]:
+    """Yield the pieces of one input; warn of other software, and fail if graphs are missing."""
+    missing, own = report.graphs, software()
+    for piece, made_by in group:
+        missing -= piece.count
+        if piece.rows is not None and made_by != own:
             warnings.warn(
-                f"a worker has {made_by}, this process {software()}: their vectors agree to "
-                "rounding, not to the bit.",
+                f"a worker has {made_by}, this process {own}: their vectors agree to rounding, "
+                "not to the bit.",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=2,
             )
+        yield piece
+    if missing:
+        raise ClusterError(_INCOMPLETE)
+
+
+def _local_error(entry: Input, report: ReadReport) -> str:
+    """Return a reader's error with the path as it was given to this process."""
+    text = (report.error or "").replace(str(entry.path.absolute()), str(entry.path))
+    if entry.path.exists() and not report.visible:
+        text += (
+            " It is there on this machine, but not for the worker: inputs must lie under the same "
+            "path on storage that all machines of the cluster share."
+        )
+    return text
 
 
 def software() -> str:
@@ -228,22 +211,15 @@ def software() -> str:
     return f"artlas {artlas.__version__} with {kind}"
 
 
-def _pack(item: ReadTask | ReadReport | Piece) -> Row:
-    # Pickled here because Ray Data warns of objects that Arrow has no type for.
+def pack(item: ReadTask | ReadReport | Piece) -> Row:
+    """Return a row for Ray Data: the item and the software that made it, pickled.
+
+    Ray Data stores other objects too, but warns that Arrow has no type for them.
+    """
     return {"item": pickle.dumps((item, software()), protocol=pickle.HIGHEST_PROTOCOL)}
 
 
-def _unpack(row: Row) -> tuple[Any, str]:
+def unpack(row: Row) -> tuple[Any, str]:
+    """Return the item of a row, and the software that made it."""
     item, made_by = pickle.loads(row["item"])
     return item, made_by
-
-
-def _local_error(entry: Input, report: ReadReport) -> str:
-    """Return a reader's error with the path as it was given to this process."""
-    text = (report.error or "").replace(str(entry.path.absolute()), str(entry.path))
-    if entry.path.exists() and not report.visible:
-        text += (
-            " It is there on this machine, but not for the worker: inputs must lie under the same "
-            "path on storage that all machines of the cluster share."
-        )
-    return text

@@ -21,8 +21,8 @@ import torch
 from artlas.embedding import table
 from artlas.embedding.pieces import (
     Input,
+    LoadedInput,
     Piece,
-    check_width,
     cut_into_pieces,
     embed_piece,
     graph_labels,
@@ -30,7 +30,7 @@ from artlas.embedding.pieces import (
 from artlas.embedding.pipeline import map_in_order
 from artlas.embedding.run_state import RunState
 from artlas.embedding.table import Vectors
-from artlas.errors import GraphError
+from artlas.errors import GraphError, raise_read_error
 from artlas.graphs.collection import Graphs
 from artlas.io.reading import read
 from artlas.method import checkpoint
@@ -100,8 +100,8 @@ class Run:
 
     def embed(self, report: Callable[[Progress], None]) -> Summary:
         """Embed what no earlier run has saved, write the table, and delete the saved parts."""
-        sizes = [sum(size for size, _ in entry.file_stats()) for entry in self.inputs]
-        threads, failures, graphs = torch.get_num_threads(), dict[str, str](), 0
+        threads, failures = torch.get_num_threads(), dict[str, str]()
+        sizes = [entry.size() for entry in self.inputs]
         # Each batch has one thread: threads that share a batch wait for each other at every step.
         pool = ThreadPoolExecutor(threads, "artlas-embed", torch.set_num_threads, (1,))
         reader = ThreadPoolExecutor(1, "artlas-read")
@@ -114,67 +114,69 @@ class Run:
         )
         embedded = map_in_order(
             self._embed_batch,
-            self._batches(self._pieces(loaded, failures)),
+            self._batches(self.usable_pieces(loaded, failures)),
             pool,
             threads + 2,
             runs_alone=lambda batch: batch[0].oversized,
         )
+        with contextlib.closing(loaded), contextlib.closing(embedded):
+            graphs = self.write(itertools.chain.from_iterable(embedded), report)
+        return Summary(graphs, failures)
+
+    def usable_pieces(
+        self, loaded: Iterable[LoadedInput | Exception], failures: dict[str, str]
+    ) -> Iterator[Piece]:
+        """Yield the pieces of all inputs that can be used; add the others to ``failures``.
+
+        loaded: for every input what was read, or the error. An input is refused if its nodes have
+        another number of features than those of the first usable one.
+        """
+        reference: tuple[str, int] | None = None
+        for entry, content in zip(self.inputs, loaded, strict=True):
+            try:
+                if isinstance(content, Exception):
+                    raise content
+                reference = reference or (entry.name, content.width)
+                if content.width != reference[1]:
+                    those = f"those of {reference[0]} have {reference[1]}"
+                    wrong = f"its nodes have {content.width} features, {those}"
+                    got, fix = f"{content.graphs:,} graphs", "embed it into another file"
+                    raise_read_error(entry.path, wrong, got, fix)
+            except (GraphError, ImportError) as error:
+                failures[entry.name] = str(error)
+                continue
+            yield from content.pieces
+
+    def write(self, pieces: Iterable[Piece], report: Callable[[Progress], None]) -> int:
+        """Write the table from embedded pieces in order, and return the number of rows.
+
+        Rows are saved as parts if the run is interrupted, and the parts deleted if it is not.
+        """
+        graphs = 0
         try:
-            with contextlib.closing(loaded), contextlib.closing(embedded):
-                rows = self._record(itertools.chain.from_iterable(embedded), sizes, report)
-                if (first := next(rows, None)) is not None:
-                    rows = itertools.chain([first], rows)
-                    graphs = table.write(self.out, rows, unfinished=self.state.folder / "table")
+            rows = self._record(pieces, report)
+            if (first := next(rows, None)) is not None:
+                rows = itertools.chain([first], rows)
+                graphs = table.write(self.out, rows, unfinished=self.state.folder / "table")
         except BaseException:
             with contextlib.suppress(OSError):
                 self.state.save_pending()
             raise
         shutil.rmtree(self.state.folder)
-        return Summary(graphs, failures)
+        return graphs
 
-    def assemble(self, failures: dict[str, str]) -> Summary:
-        """Write the table from the saved parts of all finished inputs, and delete the parts."""
-        saved = self.state.saved
-        parts = [(number, first) for number in self.state.finished for first in saved[number]]
-        rows = (table.read(self.state.part(*part)) for part in sorted(parts))
-        graphs = table.write(self.out, rows) if parts else 0
-        shutil.rmtree(self.state.folder)
-        return Summary(graphs, failures)
-
-    def _load(self, number: int) -> Graphs | Exception | None:
-        """Read an input: its graphs, the error, or None for one that is finished already."""
-        entry = self.inputs[number]
-        if number in self.state.finished:
-            return None
+    def _load(self, number: int) -> LoadedInput | Exception:
+        """Read an input and cut it into pieces, unless all of them are saved."""
+        entry, state = self.inputs[number], self.state
+        if number in state.finished:
+            return state.load(number, entry.name)
         try:
-            return read(entry.path, entry.format, verbose=False)
+            graphs = read(entry.path, entry.format, verbose=False)
         except (GraphError, ImportError) as error:
             return error
-
-    def _pieces(
-        self, loaded: Iterable[Graphs | Exception | None], failures: dict[str, str]
-    ) -> Iterator[Piece]:
-        """Cut inputs into pieces within the budget; add inputs that are unusable to failures."""
-        expected: tuple[str, int] | None = None
-        for number, graphs in enumerate(loaded):
-            entry, saved = self.inputs[number], self.state.saved[number]
-            if graphs is None:
-                note = self.state.finished[number]
-                total, width = note["graphs"], note["width"]
-                expected = expected or (entry.name, width)
-                for first, count in sorted(saved.items()):
-                    yield Piece(number, entry.name, first, count, total, width, saved=True)
-                continue
-            try:
-                if isinstance(graphs, Exception):
-                    raise graphs
-                total, width = len(graphs), graphs.num_features
-                check_width(entry, width, total, expected)
-            except (GraphError, ImportError) as error:
-                failures[entry.name] = str(error)
-                continue
-            expected = expected or (entry.name, width)
-            yield from cut_into_pieces(graphs, number, entry.name, self.model, self.budget, saved)
+        saved = state.saved[number].keys()
+        pieces = cut_into_pieces(graphs, number, entry.name, self.model, self.budget, saved)
+        return LoadedInput(len(graphs), graphs.num_features, pieces)
 
     def _batches(self, pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
         """Group consecutive small pieces within the budget; a saved piece is a batch by itself."""
@@ -197,12 +199,10 @@ class Run:
             yield batch
 
     def _embed_batch(self, pieces: list[Piece]) -> list[Piece]:
-        """Return the pieces with their rows: read from disk if saved, else embedded in one call."""
+        """Embed pieces in one call; return them with rows in place of graphs, saved ones as is."""
         graphs = [piece.graphs for piece in pieces if piece.graphs is not None]
         if not graphs:
-            (piece,) = pieces
-            rows = table.read(self.state.part(piece.number, piece.first))
-            return [dataclasses.replace(piece, rows=rows)]
+            return pieces
         name, first = pieces[0].name, pieces[0].first
         # A single piece is not copied, so that what was derived from its graphs is used again.
         single = len(graphs) == 1
@@ -223,18 +223,21 @@ class Run:
         return result
 
     def _record(
-        self, pieces: Iterable[Piece], sizes: list[int], report: Callable[[Progress], None]
+        self, pieces: Iterable[Piece], report: Callable[[Progress], None]
     ) -> Iterator[Vectors]:
         """Yield the rows of pieces in order; have them saved, and report progress."""
+        sizes, count = [entry.size() for entry in self.inputs], len(self.inputs)
         starts, total = [0, *itertools.accumulate(sizes)], max(1, sum(sizes))
         graphs, resumed = 0, 0.0
         for piece in pieces:
-            assert piece.rows is not None
-            self.state.add(piece)
+            rows = piece.rows
+            if rows is None:
+                rows = table.read(self.state.part(piece.number, piece.first))
+            else:
+                self.state.add(piece)
             size, end = sizes[piece.number], piece.first + piece.count
             graphs += piece.count
             resumed += piece.saved * piece.count / piece.total * size / total
             share = (starts[piece.number] + end / piece.total * size) / total
-            count = len(self.inputs)
             report(Progress(graphs, piece.name, piece.number, count, share, resumed))
-            yield piece.rows
+            yield rows

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from artlas.embedding import table
-from artlas.embedding.pieces import Piece
+from artlas.embedding.pieces import LoadedInput, Piece
 from artlas.errors import ReadError, raise_read_error
 from artlas.files import stored
 from artlas.files.untrusted import read_npz
@@ -48,7 +48,7 @@ class RunState:
                     "its saved parts",
                     f"delete {folder}, or write to another file",
                 )
-            self._load({"budget": budget})
+            self._scan({"budget": budget})
         else:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
@@ -56,44 +56,42 @@ class RunState:
         stored.write_json(folder / BUDGET_NOTE, {"budget": budget}, durable=False)
 
     def add(self, piece: Piece) -> None:
-        """Save a piece's rows some time later, together with others."""
-        if piece.rows is None or piece.saved:
-            return
+        """Save the rows of a piece, some time later together with others."""
+        assert piece.rows is not None
         self._pending.append(piece)
         self._bytes += piece.rows.nbytes
         if self._bytes >= SAVE_BYTES or time.monotonic() - self._last >= SAVE_SECONDS:
             self.save_pending()
 
     def save_pending(self) -> None:
-        """Save the rows of all pieces added so far."""
+        """Save the rows of all pieces added so far, and mark inputs that are now finished."""
         while self._pending:
             piece = self._pending[0]
-            self.save(piece)
-            self.finish_if_complete(piece.number, piece.total, piece.width)
+            assert piece.rows is not None
+            saved = self.saved[piece.number]
+            table.write(self.part(piece.number, piece.first), [piece.rows], durable=False)
+            saved[piece.first] = piece.count
+            if sum(saved.values()) == piece.total:
+                self.finished[piece.number] = {"graphs": piece.total, "width": piece.width}
+                note = self.folder / f"{piece.number:06d}.json"
+                stored.write_json(note, self.finished[piece.number], durable=False)
             self._pending.popleft()
         self._bytes, self._last = 0, time.monotonic()
 
-    def save(self, piece: Piece) -> None:
-        """Save the rows of one piece now."""
-        assert piece.rows is not None
-        table.write(self.part(piece.number, piece.first), [piece.rows], durable=False)
-        self.saved[piece.number][piece.first] = piece.count
-
-    def finish_if_complete(self, number: int, graphs: int, width: int) -> None:
-        """Mark an input with so many graphs as finished if all of its parts are saved."""
-        if number not in self.finished and sum(self.saved[number].values()) == graphs:
-            note = {"graphs": graphs, "width": width}
-            stored.write_json(self._note(number), note, durable=False)
-            self.finished[number] = note
+    def load(self, number: int, name: str) -> LoadedInput:
+        """Return a finished input, all of whose pieces are saved."""
+        graphs, width = self.finished[number]["graphs"], self.finished[number]["width"]
+        pieces = (
+            Piece(number, name, first, count, graphs, width, saved=True)
+            for first, count in sorted(self.saved[number].items())
+        )
+        return LoadedInput(graphs, width, pieces)
 
     def part(self, number: int, first: int) -> Path:
         """Return the file for the rows of an input from its graph ``first`` on."""
         return self.folder / f"{number:06d}-{first:012d}.npz"
 
-    def _note(self, number: int) -> Path:
-        return self.folder / f"{number:06d}.json"
-
-    def _load(self, budget: dict[str, int]) -> None:
+    def _scan(self, budget: dict[str, int]) -> None:
         """Find what is saved, and delete what is damaged or was cut by another budget."""
         for path in self.folder.glob("*-*.npz"):
             number, first = map(int, path.stem.split("-"))
