@@ -144,7 +144,7 @@ def test_killed_processes_cost_neither_rows_nor_bits(tmp_path, model, inputs, lo
             (marks / f"made-{os.getpid()}").touch()
 
         def __call__(self, row):
-            piece, _ = pickle.loads(row["item"])
+            piece = pickle.loads(row["item"])
             made = super().__call__(row)
             if isinstance(piece, Piece) and piece.name == "c.json" and piece.first > 0:
                 die("worker")
@@ -200,17 +200,21 @@ def results(run):
     for number, entry in enumerate(run.inputs):
         if number in run.state.finished:
             continue
-        task = ray_engine.ReadTask(number, entry, frozenset(run.state.saved[number]))
-        rows = ray_engine.read_pieces(ray_engine.pack(task), run.model, run.budget)
-        for item, made_by in map(ray_engine.unpack, rows):
+        task = ray_engine.pack((number, entry, frozenset(run.state.saved[number])))
+        for row in ray_engine.read_pieces(task, run.model, run.budget):
+            item = pickle.loads(row["item"])
             if isinstance(item, Piece) and not item.saved:
                 words = run.model, item.graphs, run.representation, item.name, item.first
                 made = dataclasses.replace(
                     item, graphs=None, rows=embedding_run.embed_piece(*words)
                 )
-                yield made, made_by
+                yield ray_engine.pack(made)
             else:
-                yield item, made_by
+                yield row
+
+
+def items(run):
+    return [pickle.loads(row["item"]) for row in results(run)]
 
 
 def collect(run, coming):
@@ -238,9 +242,8 @@ def test_a_run_interrupted_at_any_point_resumes(tmp_path, model, inputs, local, 
     if seed % 2:
         assert_same(out, again.embed(lambda at: None), local)
         return
-    left = list(results(again))
-    assert sum(isinstance(item, Piece) and item.rows is None for item, _ in left) <= count
-    assert_same(out, collect(again, iter(left)), local)
+    assert sum(isinstance(item, Piece) and item.saved for item in items(again)) <= count
+    assert_same(out, collect(again, results(again)), local)
 
 
 def test_no_table_is_written_before_all_results_are_there(tmp_path, model, inputs):
@@ -258,12 +261,12 @@ def test_no_table_is_written_before_all_results_are_there(tmp_path, model, input
 
 def test_graphs_of_saved_parts_are_not_sent(tmp_path, model, inputs):
     run = Run(tmp_path / "z.npz", inputs[:1], model, "plus", BATCH)
-    sent = [item for item, _ in results(run)][1:]
+    sent = items(run)[1:]
     assert len(sent) > 2
     for piece in sent[:2]:
         run.state.add(piece)
     run.state.save_pending()
-    again = [item for item, _ in results(run)][1:]
+    again = items(run)[1:]
     assert [item.rows is None for item in again] == [True, True] + [False] * len(sent[2:])
     assert [item.graphs for item in again] == [None] * len(sent)
     assert [item.count for item in again] == [item.count for item in sent]
@@ -273,8 +276,8 @@ def test_warnings_and_errors_of_other_machines_are_reported(tmp_path, model):
     (tmp_path / "loop.csv").write_text("0,0\n0,1\n")
     entry = Input(tmp_path / "loop.csv", "loop.csv")
     run = Run(tmp_path / "z.npz", [entry], model, "plus")
-    report, (piece, _) = results(run)
-    coming = iter([report, (piece, "artlas 0.0.1 with avx2 kernels")])
+    report, piece = results(run)
+    coming = iter([report, {**piece, "software": "artlas 0.0.1 with avx2 kernels"}])
     with (
         pytest.warns(artlas.GraphCleaningWarning, match="self-loops dropped: 1"),
         pytest.warns(RuntimeWarning, match=r"artlas 0\.0\.1 with avx2.* not to the bit"),
@@ -282,14 +285,14 @@ def test_warnings_and_errors_of_other_machines_are_reported(tmp_path, model):
         assert collect(run, coming).graphs == 1
     unseen = ray_engine.ReadReport(0, error=f"{entry.path}: nothing there", visible=False)
     run = Run(tmp_path / "y.npz", [entry], model, "plus")
-    failures = collect(run, iter([(unseen, "")])).failures
+    failures = collect(run, iter([ray_engine.pack(unseen)])).failures
     assert "storage that all machines" in failures["loop.csv"]
 
 
 def test_a_finished_run_needs_no_ray(tmp_path, model, inputs, monkeypatch):
     out = tmp_path / "out" / "z.npz"
     run = Run(out, inputs[:1], model, "plus", BATCH)
-    for item, _ in results(run):
+    for item in items(run):
         if isinstance(item, Piece):
             run.state.add(item)
     run.state.save_pending()

@@ -18,7 +18,7 @@ import torch
 
 import artlas
 from artlas import kernels
-from artlas.embedding.pieces import Input, LoadedInput, Piece, cut_into_pieces, embed_piece
+from artlas.embedding.pieces import LoadedInput, Piece, cut_into_pieces, embed_piece
 from artlas.embedding.ray_session import ClusterError, connected, import_ray
 from artlas.embedding.run import Progress, Run, Summary
 from artlas.errors import GraphCleaningWarning, GraphError
@@ -27,17 +27,9 @@ from artlas.method.model import ART
 
 BLOCK_BYTES = 1 << 20  # pieces below this size travel together, a larger one alone
 TASKS_PER_WORKER = 64  # read tasks that inputs are spread over
+_INCOMPLETE = "Ray ended before all inputs were done: run the same command again."
 
-Row = dict[str, bytes]
-
-
-@dataclass(frozen=True)
-class ReadTask:
-    """An input for a reader; saved: first graphs of its pieces that are on disk already."""
-
-    number: int
-    entry: Input
-    saved: frozenset[int] = frozenset()
+Row = dict[str, Any]  # item: pickled, for Ray Data warns of other objects; software: its maker's
 
 
 @dataclass(frozen=True)
@@ -52,11 +44,28 @@ class ReadReport:
     visible: bool = True  # whether the reader's machine has the file
 
 
+def pack(item: object) -> Row:
+    """Return a row with a read task, a report or a piece."""
+    return {"item": pickle.dumps(item, protocol=pickle.HIGHEST_PROTOCOL), "software": software()}
+
+
+def software() -> str:
+    """Return what decides about the last bits of a vector: the release and the kernels."""
+    kind = "the PyTorch twin"
+    if kernels.available():
+        from artlas.kernels import native
+
+        kind = f"{native.isa()} kernels"
+    return f"artlas {artlas.__version__} with {kind}"
+
+
 def read_pieces(row: Row, model: ART, budget: int) -> Iterator[Row]:
-    """Read the input of a task: yield a report, and its pieces unless the report is an error."""
+    """Read the input of a task: yield a report, and its pieces unless the report is an error.
+
+    A task is the number of an input, the input, and the first graphs of its saved pieces.
+    """
     torch.set_num_threads(1)
-    task, _ = unpack(row)
-    number, entry = task.number, task.entry
+    number, entry, saved = pickle.loads(row["item"])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GraphCleaningWarning)
         try:
@@ -67,21 +76,19 @@ def read_pieces(row: Row, model: ART, budget: int) -> Iterator[Row]:
     messages = [str(w.message) for w in caught if issubclass(w.category, GraphCleaningWarning)]
     yield pack(ReadReport(number, len(graphs), graphs.num_features, tuple(messages)))
     graphs = dataclasses.replace(graphs, ids=None)  # the names of nodes need not travel
-    for piece in cut_into_pieces(graphs, number, entry.name, model, budget, task.saved):
-        yield pack(piece)
+    yield from map(pack, cut_into_pieces(graphs, number, entry.name, model, budget, saved))
 
 
 class Worker:
     """A process that holds the model and embeds pieces."""
 
     def __init__(self, model: ART, representation: str) -> None:
-        cpus = import_ray().get_runtime_context().get_assigned_resources().get("CPU", 1)
-        torch.set_num_threads(max(1, int(cpus)))
+        torch.set_num_threads(1)
         self.model, self.representation = model, representation
 
     def __call__(self, row: Row) -> Row:
         """Embed a piece; pass on reports, and pieces that are saved already."""
-        piece, _ = unpack(row)
+        piece = pickle.loads(row["item"])
         if not isinstance(piece, Piece) or piece.graphs is None:
             return row
         rows = embed_piece(self.model, piece.graphs, self.representation, piece.name, piece.first)
@@ -106,16 +113,12 @@ class Cluster:
 
     def embed(self, run: Run, report: Callable[[Progress], None]) -> Summary:
         """Embed what no earlier run has saved, write the table, and delete the saved parts."""
-        state, failures = run.state, dict[str, str]()
-        tasks = [
-            ReadTask(
-                number,
-                dataclasses.replace(entry, path=entry.path.absolute()),
-                frozenset(state.saved[number]),
-            )
-            for number, entry in enumerate(run.inputs)
-            if number not in state.finished
-        ]
+        failures: dict[str, str] = {}
+        tasks = []
+        for number, entry in enumerate(run.inputs):
+            if number not in run.state.finished:
+                entry = dataclasses.replace(entry, path=entry.path.absolute())
+                tasks.append(pack((number, entry, frozenset(run.state.saved[number]))))
         if not tasks:
             return run.embed(report)
         with connected(self.address, self.workers) as ray:
@@ -123,14 +126,14 @@ class Cluster:
             graphs = run.write(run.usable_pieces(loaded, failures), report)
         return Summary(graphs, failures)
 
-    def _results(self, ray: Any, run: Run, tasks: list[ReadTask]) -> Iterator[tuple[Any, str]]:
+    def _results(self, ray: Any, run: Run, tasks: list[Row]) -> Iterator[Row]:
         """Yield reports and embedded pieces in the order of the tasks.
 
         Ray Data restarts readers and workers that die and repeats their work, without a limit.
         """
         workers = self.workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
         blocks = min(len(tasks), TASKS_PER_WORKER * workers)
-        data = ray.data.from_items(list(map(pack, tasks)), override_num_blocks=blocks)
+        data = ray.data.from_items(tasks, override_num_blocks=blocks)
         data.context.enable_progress_bars = False
         data.context.target_max_block_size = BLOCK_BYTES
         data.context.execution_options.preserve_order = True
@@ -146,13 +149,12 @@ class Cluster:
             num_cpus=1,
             compute=ray.data.ActorPoolStrategy(size=workers),
         )
-        yield from map(unpack, embedded.iter_rows())
+        yield from embedded.iter_rows()
 
 
-def group_by_input(
-    run: Run, results: Iterator[tuple[Any, str]]
-) -> Iterator[LoadedInput | Exception]:
-    """Yield every input of a run with its pieces, or its error, from the results in order."""
+def group_by_input(run: Run, rows: Iterator[Row]) -> Iterator[LoadedInput | Exception]:
+    """Yield every input of a run with its pieces, or its error, from what Ray returns in order."""
+    results = ((pickle.loads(row["item"]), row["software"]) for row in rows)
     groups = itertools.groupby(results, lambda result: result[0].number)
     for number, entry in enumerate(run.inputs):
         if number in run.state.finished:
@@ -166,11 +168,14 @@ def group_by_input(
             warnings.warn(text, GraphCleaningWarning, stacklevel=2)
         if report.error is None:
             yield LoadedInput(report.graphs, report.width, _checked(report, group))
-        else:
-            yield GraphError(_local_error(entry, report))
-
-
-_INCOMPLETE = "Ray ended before all inputs were done: run the same command again to resume."
+            continue
+        error = report.error.replace(str(entry.path.absolute()), str(entry.path))
+        if entry.path.exists() and not report.visible:
+            error += (
+                " It is there on this machine, but not for the worker: inputs must lie under the "
+                "same path on storage that all machines of the cluster share."
+            )
+        yield GraphError(error)
 
 
 def _checked(report: ReadReport, group: Iterator[tuple[Piece, str]]) -> Iterator[Piece]:
@@ -188,38 +193,3 @@ def _checked(report: ReadReport, group: Iterator[tuple[Piece, str]]) -> Iterator
         yield piece
     if missing:
         raise ClusterError(_INCOMPLETE)
-
-
-def _local_error(entry: Input, report: ReadReport) -> str:
-    """Return a reader's error with the path as it was given to this process."""
-    text = (report.error or "").replace(str(entry.path.absolute()), str(entry.path))
-    if entry.path.exists() and not report.visible:
-        text += (
-            " It is there on this machine, but not for the worker: inputs must lie under the same "
-            "path on storage that all machines of the cluster share."
-        )
-    return text
-
-
-def software() -> str:
-    """Return what decides about the last bits of a vector: the release and the kernels."""
-    kind = "the PyTorch twin"
-    if kernels.available():
-        from artlas.kernels import native
-
-        kind = f"{native.isa()} kernels"
-    return f"artlas {artlas.__version__} with {kind}"
-
-
-def pack(item: ReadTask | ReadReport | Piece) -> Row:
-    """Return a row for Ray Data: the item and the software that made it, pickled.
-
-    Ray Data stores other objects too, but warns that Arrow has no type for them.
-    """
-    return {"item": pickle.dumps((item, software()), protocol=pickle.HIGHEST_PROTOCOL)}
-
-
-def unpack(row: Row) -> tuple[Any, str]:
-    """Return the item of a row, and the software that made it."""
-    item, made_by = pickle.loads(row["item"])
-    return item, made_by

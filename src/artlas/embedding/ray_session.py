@@ -49,10 +49,8 @@ def connected(address: str | None, workers: int) -> Iterator[Any]:
     except Exception as error:
         if not type(error).__module__.startswith("ray."):
             raise
-        raise ClusterError(
-            f"Ray gave up: {_one_line(error)}. Finished work is saved: run the same command again "
-            "to resume."
-        ) from error
+        again = "Finished work is saved: run the same command again to resume."
+        raise ClusterError(f"Ray gave up: {_one_line(error)}. {again}") from error
     finally:
         for handler, level in levels.items():
             handler.setLevel(level)
@@ -61,39 +59,23 @@ def connected(address: str | None, workers: int) -> Iterator[Any]:
 
 
 def _start(ray: Any, address: str, workers: int) -> None:
+    """Start Ray on this machine, or connect to an address."""
+    cpus = workers if address == "local" and workers else None
+    quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    stderr = os.dup(2)
     try:
-        _check_reachable(address)
-        with _stderr_hidden():
-            ray.init(
-                address,
-                num_cpus=workers if address == "local" and workers else None,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-            )
+        if host and port.isdigit():  # where nothing listens, Ray 2.60 would retry for minutes
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        with open(os.devnull, "wb") as nothing:  # Ray's core reports there that it is quiet
+            os.dup2(nothing.fileno(), 2)
+        ray.init(address, num_cpus=cpus, **quiet)
     except (OSError, RuntimeError, ValueError) as error:
         tried = "started here" if address == "local" else f"reached at {address!r}"
         raise ClusterError(
             f"Ray cannot be {tried}: {_one_line(error)}. To fix this, pass the address that ray "
             "start printed, or none to work on this machine alone."
         ) from error
-
-
-def _check_reachable(address: str) -> None:
-    """Fail at once if nothing listens at HOST:PORT; Ray 2.60 would retry for minutes."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if host and port.isdigit():
-        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
-
-
-@contextlib.contextmanager
-def _stderr_hidden() -> Iterator[None]:
-    """Discard stderr, to which Ray's core reports that RAY_BACKEND_LOG_LEVEL is set."""
-    stderr = os.dup(2)
-    with open(os.devnull, "wb") as nothing:
-        os.dup2(nothing.fileno(), 2)
-    try:
-        yield
     finally:
         os.dup2(stderr, 2)
         os.close(stderr)

@@ -1,4 +1,4 @@
-"""Write files whole or not at all, and lock them."""
+"""Write files atomically, and lock files and folders between processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import IO
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a file or folder, waiting for whoever has it; death frees it too."""
+    """Hold an exclusive lock on a file or folder; a process that dies releases its locks."""
     if sys.platform == "win32":
         yield
         return
@@ -27,22 +27,23 @@ def locked(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def atomic(path: Path, part: Path | None = None, durable: bool = True) -> Iterator[IO[bytes]]:
-    """A file that appears under its name when it is whole, or not at all.
+def atomic(path: Path, unfinished: Path | None = None, durable: bool = True) -> Iterator[IO[bytes]]:
+    """Open a file that replaces ``path`` when the block ends, and is deleted if the block fails.
 
-    It is written as ``part``, by default beside its place. What is ``durable`` is on disk before it
-    appears; anything else survives the end of the process, but not that of the machine.
+    unfinished: where it is written until then, by default beside ``path``; durable: synchronise
+    it to disk, so that it survives a crash of the machine, not only of the process.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part") if part is None else part
+    if unfinished is None:
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with open(part, "wb") as out:
+        with open(unfinished, "wb") as out:
             yield out
             out.flush()
             if durable:
                 os.fsync(out.fileno())
-        os.replace(part, path)
+        os.replace(unfinished, path)
     finally:
-        part.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
     if durable:
         folder = os.open(path.parent, os.O_RDONLY)
         try:
