@@ -66,7 +66,7 @@ def test_nearest_are_those_of_a_plain_loop(tmp_path, model, graphs, tables, monk
 
 def test_an_approximate_index_is_the_same_each_time_and_finds_what_it_holds():
     points = np.random.default_rng(0).normal(size=(3000, 16)).astype(np.float32)
-    one, other = (search._approximate(points).search(points, 10).keys for _ in range(2))
+    one, other = (search._build_approximate(points).search(points, 10).keys for _ in range(2))
     assert np.array_equal(one, other)
     assert np.array_equal(one[:, 0], np.arange(3000))
 
