@@ -8,12 +8,12 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas.errors import quoted, raise_read_error
+from artlas.errors import ReadError, quoted, raise_read_error
 from artlas.files.atomic import atomic
 from artlas.files.untrusted import read_npz
 
@@ -86,24 +86,20 @@ def read(path: Path) -> Vectors:
     """Read a Parquet or NumPy table that :func:`write` wrote."""
     if not path.is_file():
         raise_read_error(path, "there is no such file", "no file", "make one with artlas embed")
-    if path.suffix.lower() == ".npz":
-        columns = read_npz(path)
-        facts = json.loads(str(columns.pop("facts"))) if "facts" in columns else None
-        if not isinstance(facts, dict) or not set(COLUMNS) <= set(columns):
-            _raise_no_table(path, sorted(columns))
-        return Vectors(**{name: columns[name] for name in COLUMNS}, facts=facts)
-    if check_format(path) != ".parquet":
+    reader = {".parquet": _read_parquet, ".npz": _read_npz}.get(check_format(path))
+    if reader is None:
         fix = "write .parquet or .npz"
         raise_read_error(path, "vectors are not read from CSV", quoted(path.suffix), fix)
     try:
-        return _read_parquet(path)
+        columns, facts = reader(path)
+        if not isinstance(facts, dict):
+            raise ValueError("no facts of how it was made")
+    except ReadError:
+        raise
     except (KeyError, ValueError, OSError) as error:
-        _raise_no_table(path, str(error))
-
-
-def _raise_no_table(path: Path, got: Any) -> NoReturn:
-    fix = "make one with artlas embed"
-    raise_read_error(path, "this is not a table of vectors", quoted(got), fix)
+        fix = "make one with artlas embed"
+        raise_read_error(path, "this is not a table of vectors", quoted(str(error)), fix)
+    return Vectors(**columns, facts=facts)
 
 
 def _import_pyarrow(path: Path) -> tuple[Any, Any]:
@@ -118,12 +114,9 @@ def _import_pyarrow(path: Path) -> tuple[Any, Any]:
     return pyarrow, pyarrow.parquet
 
 
-def _read_parquet(path: Path) -> Vectors:
+def _read_parquet(path: Path) -> tuple[dict[str, Any], Any]:
     _, parquet = _import_pyarrow(path)
     table = parquet.read_table(path)
-    facts = json.loads((table.schema.metadata or {}).get(b"artlas", b"null"))
-    if not isinstance(facts, dict):
-        raise ValueError("no facts of how it was made")
     columns: dict[str, Any] = {}
     for name in COLUMNS:
         values = table.column(name).combine_chunks()
@@ -135,7 +128,12 @@ def _read_parquet(path: Path) -> Vectors:
         else:
             filled = values.fill_null(UNLABELLED) if name == "label" else values
             columns[name] = filled.to_numpy(zero_copy_only=False)
-    return Vectors(**columns, facts=facts)
+    return columns, json.loads((table.schema.metadata or {}).get(b"artlas", b"null"))
+
+
+def _read_npz(path: Path) -> tuple[dict[str, Any], Any]:
+    arrays = read_npz(path)
+    return {name: arrays[name] for name in COLUMNS}, json.loads(str(arrays["facts"]))
 
 
 def _write_parquet(out: IO[bytes], parts: Iterator[Vectors]) -> int:

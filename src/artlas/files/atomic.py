@@ -1,29 +1,12 @@
-"""Write files atomically, and lock files and folders between processes."""
+"""Write files atomically: whole, or not at all."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
-
-
-@contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on a file or folder; a process that dies releases its locks."""
-    if sys.platform == "win32":
-        yield
-        return
-    import fcntl
-
-    lock = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
 
 
 @contextlib.contextmanager
