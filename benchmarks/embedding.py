@@ -27,7 +27,8 @@ import torch
 
 import artlas
 from artlas import Graphs
-from artlas.embedding.run import Input, Run
+from artlas.embedding.pieces import Input
+from artlas.embedding.run import Run
 from artlas_paper import datasets
 from benchmarks import rivals
 from benchmarks.data import SEED
@@ -175,7 +176,7 @@ def _collection(name: str, root: Path, folder: Path) -> tuple[Path, str]:
 def _run(text: Path, folder: Path, model: artlas.ART, kind: str) -> object:
     """What `artlas embed` does, in this process."""
     run = Run(folder / "z.parquet", [Input(text, text.name)], model, kind)
-    return run.work(lambda at: None)
+    return run.embed(lambda at: None)
 
 
 def _process(text: Path, folder: Path, kind: str) -> object:

@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 import artlas
 from artlas import search
 from artlas.cli import app
-from artlas.embedding import run, table
+from artlas.embedding import table
+from artlas.embedding.pieces import embed_piece
 from artlas.errors import ReadError
 from artlas.method import checkpoint
 
@@ -33,8 +34,8 @@ def graphs():
 def tables(tmp_path, model, graphs):
     """Two tables of 40 and 20 graphs, the second with labels."""
     first, second = graphs[:40], graphs[40:].with_labels(np.arange(20) % 3)
-    table.write(tmp_path / "a.npz", [run.describe(model, first, "plus", "a")])
-    table.write(tmp_path / "b.parquet", [run.describe(model, second, "coordinates", "b")])
+    table.write(tmp_path / "a.npz", [embed_piece(model, first, "plus", "a")])
+    table.write(tmp_path / "b.parquet", [embed_piece(model, second, "coordinates", "b")])
     return [tmp_path / "a.npz", tmp_path / "b.parquet"]
 
 
@@ -65,7 +66,7 @@ def test_nearest_are_those_of_a_plain_loop(tmp_path, model, graphs, tables, monk
 
 def test_an_approximate_index_is_the_same_each_time_and_finds_what_it_holds():
     points = np.random.default_rng(0).normal(size=(3000, 16)).astype(np.float32)
-    one, other = (search._approximate(points).search(points, 10).keys for _ in range(2))
+    one, other = (search._build_approximate(points).search(points, 10).keys for _ in range(2))
     assert np.array_equal(one, other)
     assert np.array_equal(one[:, 0], np.arange(3000))
 
@@ -83,7 +84,7 @@ def test_an_index_is_replaced_and_other_folders_are_not(tmp_path, tables):
 
 def test_models_are_not_mixed(tmp_path, model, graphs, tables):
     other = artlas.ART(artlas.ArtConfig(bases=5, roles=6, hidden=16, seed=1)).eval()
-    table.write(tmp_path / "c.npz", [run.describe(other, graphs[:3], "plus", "c")])
+    table.write(tmp_path / "c.npz", [embed_piece(other, graphs[:3], "plus", "c")])
     with pytest.raises(ReadError, match=r"c\.npz.*another model"):
         search.build([*tables, tmp_path / "c.npz"], tmp_path / "index")
     index = search.build(tables, tmp_path / "index")

@@ -109,12 +109,12 @@ def forty(tmp_path):
 SLOW = """
     import sys, threading, time
     from pathlib import Path
-    from artlas.embedding import run as embed
+    from artlas.embedding import run
     from artlas.cli import main
 
-    mark, real, made, lock = sys.argv.pop(1), embed.describe, [], threading.Lock()
+    mark, real, made, lock = sys.argv.pop(1), run.embed_piece, [], threading.Lock()
 
-    def describe(*words):
+    def embed_piece(*words):
         with lock:
             made.append(1)
             late = len(made) >= 8
@@ -124,7 +124,7 @@ SLOW = """
         return real(*words)
 
     if mark:
-        embed.describe = describe
+        run.embed_piece = embed_piece
     main()
 """
 
@@ -192,7 +192,7 @@ def test_standard_input_that_was_broken_off_goes_on(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("artlas.embedding.run.describe", stop)
+        patch.setattr("artlas.embedding.run.embed_piece", stop)
         assert run("embed", "-", "--out", out, input=text).exit_code == 130
     assert run("embed", "-", "--out", out, input=text + "3,4\n").exit_code == 1  # another input
     assert not out.exists()

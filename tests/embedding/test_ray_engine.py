@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import itertools
 import json
 import logging
 import os
@@ -22,7 +24,8 @@ from artlas.cli import app
 from artlas.embedding import ray_engine, ray_session
 from artlas.embedding import run as embedding_run
 from artlas.embedding import table as embedding_table
-from artlas.embedding.run import Input, Run
+from artlas.embedding.pieces import Input, Piece
+from artlas.embedding.run import Run, Summary
 from artlas.method import checkpoint
 
 SMALL = artlas.ArtConfig(bases=3, roles=4, hidden=16)
@@ -61,7 +64,7 @@ def inputs(tmp_path_factory):
 def local(tmp_path_factory, model, inputs):
     """What one process makes of them: the table and the outcome."""
     out = tmp_path_factory.mktemp("local") / "z.npz"
-    outcome = Run(out, inputs, model, "plus").work(lambda at: None, BATCH)
+    outcome = Run(out, inputs, model, "plus", BATCH).embed(lambda at: None)
     assert list(outcome.failures) == BAD
     assert outcome.graphs == 7 + 12 + 1 + 9
     return embedding_table.read(out), outcome
@@ -94,7 +97,7 @@ def threads():
 @pytest.fixture
 def scattered(monkeypatch):
     """Every chunk travels alone, however small."""
-    monkeypatch.setattr(ray_engine, "BLOCK", 1)
+    monkeypatch.setattr(ray_engine, "BLOCK_BYTES", 1)
 
 
 def assert_same(out, outcome, local):
@@ -112,15 +115,16 @@ def assert_same(out, outcome, local):
 @pytest.mark.usefixtures("ray", "scattered")
 def test_one_and_two_workers_give_the_bits_of_one_process(tmp_path, model, inputs, local, workers):
     out, seen = tmp_path / "out" / "z.npz", []
-    run = Run(out, inputs, model, "plus")
-    outcome = ray_engine.Cluster(workers).work(run, seen.append, BATCH)
+    run = Run(out, inputs, model, "plus", BATCH)
+    outcome = ray_engine.Cluster(workers).embed(run, seen.append)
     assert_same(out, outcome, local)
-    assert (seen[-1].graphs, seen[-1].number, seen[-1].inputs) == (29, 4, 7)
+    assert (seen[-1].graphs, seen[-1].number, seen[-1].inputs) == (29, 6, 7)
+    assert seen[-1].share == 1
 
 
 @pytest.mark.usefixtures("ray", "scattered")
 def test_killed_processes_cost_neither_rows_nor_bits(tmp_path, model, inputs, local, monkeypatch):
-    marks, real = tmp_path / "marks", ray_engine.read_job
+    marks, real = tmp_path / "marks", ray_engine.read_pieces
     marks.mkdir()
 
     def die(name):
@@ -128,7 +132,7 @@ def test_killed_processes_cost_neither_rows_nor_bits(tmp_path, model, inputs, lo
             (marks / name).touch(exist_ok=False)
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def read_job(row, model, budget):
+    def read_pieces(row, model, budget):
         for i, made in enumerate(real(row, model, budget)):
             yield made
             if i == 2:
@@ -140,16 +144,17 @@ def test_killed_processes_cost_neither_rows_nor_bits(tmp_path, model, inputs, lo
             (marks / f"made-{os.getpid()}").touch()
 
         def __call__(self, row):
-            chunk = pickle.loads(row["item"])
+            piece = pickle.loads(row["item"])
             made = super().__call__(row)
-            if isinstance(chunk, ray_engine.Chunk) and chunk.name == "c.json" and chunk.first > 0:
+            if isinstance(piece, Piece) and piece.name == "c.json" and piece.first > 0:
                 die("worker")
             return made
 
-    monkeypatch.setattr(ray_engine, "read_job", read_job)
+    monkeypatch.setattr(ray_engine, "read_pieces", read_pieces)
     monkeypatch.setattr(ray_engine, "Worker", Fragile)
     out = tmp_path / "out" / "z.npz"
-    outcome = ray_engine.Cluster(2).work(Run(out, inputs, model, "plus"), lambda at: None, BATCH)
+    run = Run(out, inputs, model, "plus", BATCH)
+    outcome = ray_engine.Cluster(2).embed(run, lambda at: None)
     names = {path.name for path in marks.iterdir()}
     assert {"reader", "worker"} <= names
     made = names - {"reader", "worker"}  # the model is loaded once a process, not once a chunk
@@ -162,21 +167,22 @@ def test_what_one_process_began_the_command_finishes_by_ray(
     tmp_path, model, inputs, local, monkeypatch
 ):
     checkpoint.save(model, tmp_path / "model")
-    out, real = tmp_path / "out" / "z.npz", embedding_run.describe
+    out, real = tmp_path / "out" / "z.npz", embedding_run.embed_piece
 
     def break_off(model, graphs, representation, name, first=0):
         if "c.json" in name and first > 6:  # parts hold six graphs at most: two came before
             raise KeyboardInterrupt
         return real(model, graphs, representation, name, first)
 
-    monkeypatch.setattr(embedding_run, "describe", break_off)
-    begun = Run(out, [Input(entry.path, str(entry.path)) for entry in inputs], model, "plus")
+    monkeypatch.setattr(embedding_run, "embed_piece", break_off)
+    named = [Input(entry.path, str(entry.path)) for entry in inputs]
+    begun = Run(out, named, model, "plus", BATCH)
     with pytest.raises(KeyboardInterrupt):
-        begun.work(lambda at: None, BATCH)
+        begun.embed(lambda at: None)
     monkeypatch.undo()
-    assert begun.finished(0) is not None
-    assert begun.finished(2) is None
-    assert len(begun.begun()[2]) >= 2
+    assert 0 in begun.state.finished
+    assert 2 not in begun.state.finished
+    assert len(begun.state.saved[2]) >= 2
     words = [*(entry.path for entry in inputs), "--out", out, "--model", tmp_path / "model"]
     more = ["--engine", "ray", "--workers", "1", "--budget", "1"]
     done = CliRunner().invoke(app, ["embed", *map(str, words), *more])
@@ -189,100 +195,135 @@ def test_what_one_process_began_the_command_finishes_by_ray(
             assert getattr(found, name).tobytes() == values.tobytes(), name
 
 
-def items(inputs, model, begun=None, finished=lambda number: None):
-    """What readers and workers give for all inputs, in order."""
-    for number, entry in enumerate(inputs):
-        if finished(number) is not None:
+def results(run):
+    """What readers and workers return for the inputs that are not finished, in order."""
+    for number, entry in enumerate(run.inputs):
+        if number in run.state.finished:
             continue
-        kept = frozenset((begun or {}).get(number, ()))
-        job = ray_engine._packed(ray_engine.Job(number, entry, kept))
-        for item in map(ray_engine._unpacked, ray_engine.read_job(job, model, BATCH)):
-            if isinstance(item, ray_engine.Chunk):
-                rows = embedding_run.describe(model, item.graphs, "plus", item.name, item.first)
-                count = len(item.graphs)
-                yield ray_engine.Part(number, item.first, count, rows, ray_engine.maker())
+        task = ray_engine.pack((number, entry, frozenset(run.state.saved[number])))
+        for row in ray_engine.read_pieces(task, run.model, run.budget):
+            item = pickle.loads(row["item"])
+            if isinstance(item, Piece) and not item.saved:
+                words = run.model, item.graphs, run.representation, item.name, item.first
+                made = dataclasses.replace(
+                    item, graphs=None, rows=embedding_run.embed_piece(*words)
+                )
+                yield ray_engine.pack(made)
             else:
-                yield item
+                yield row
+
+
+def items(run):
+    return [pickle.loads(row["item"]) for row in results(run)]
+
+
+def collect(run, coming):
+    """What the command does with results."""
+    failures = {}
+    loaded = ray_engine.group_by_input(run, coming)
+    graphs = run.write(run.usable_pieces(loaded, failures), lambda at: None)
+    return Summary(graphs, failures)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_order_in_which_parts_come_does_not_matter(tmp_path, model, inputs, local, seed):
-    run = Run(tmp_path / "out" / "z.npz", inputs, model, "plus")
-    books, coming = ray_engine._Books(run, lambda at: None), list(items(inputs, model))
-    coming += coming[::3] if seed % 2 else []  # and what comes twice counts once
-    for i in np.random.default_rng(seed).permutation(len(coming)):
-        books.take(coming[i])
-    assert_same(run.out, run.join(books.outcome()), local)
+def test_a_run_interrupted_at_any_point_resumes(tmp_path, model, inputs, local, seed):
+    out = tmp_path / "out" / "z.npz"
 
+    def interrupted(coming, count):
+        yield from itertools.islice(coming, count)
+        raise KeyboardInterrupt
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_run_broken_off_at_any_point_goes_on(tmp_path, model, inputs, local, seed):
-    rng, out = np.random.default_rng(seed), tmp_path / "out" / "z.npz"
-    run, coming = Run(out, inputs, model, "plus"), list(items(inputs, model))
-    run.cut_by(BATCH)
-    books = ray_engine._Books(run, lambda at: None)
-    for i in rng.permutation(len(coming))[: len(coming) * 2 // 3]:
-        books.take(coming[i])
-    again = Run(out, inputs, model, "plus")
+    run = Run(out, inputs, model, "plus", BATCH)
+    every = sum(1 for _ in results(run))
+    count = int(np.random.default_rng(seed).integers(1, every))
+    with pytest.raises(KeyboardInterrupt):
+        collect(run, interrupted(results(run), count))
+    again = Run(out, inputs, model, "plus", BATCH)
     if seed % 2:
-        assert_same(out, again.work(lambda at: None, BATCH), local)
+        assert_same(out, again.embed(lambda at: None), local)
         return
-    books = ray_engine._Books(again, lambda at: None)
-    left = list(items(inputs, model, again.begun(), again.finished))
-    for i in rng.permutation(len(left)):
-        books.take(left[i])
-    assert sum(isinstance(item, ray_engine.Part) and item.rows is not None for item in left) < 10
-    assert_same(out, again.join(books.outcome()), local)
+    assert sum(isinstance(item, Piece) and item.saved for item in items(again)) <= count
+    assert_same(out, collect(again, results(again)), local)
 
 
-def test_an_input_whose_parts_are_not_all_there_is_no_end(tmp_path, model, inputs):
-    run = Run(tmp_path / "z.npz", inputs, model, "plus")
-    books, coming = ray_engine._Books(run, lambda at: None), list(items(inputs, model))
-    for item in coming[:-1]:
-        books.take(item)
-    with pytest.raises(ray_session.ClusterError, match="run the same command again"):
-        books.outcome()
-    assert run.finished(len(inputs) - 1) is None
-    assert run.finished(0) == {"graphs": 7, "width": 0}
+def test_no_table_is_written_before_all_results_are_there(tmp_path, model, inputs):
+    out = tmp_path / "z.npz"
+    for missing in (1, 2, 8):
+        run = Run(out, inputs, model, "plus", BATCH)
+        coming = list(results(run))[:-missing]
+        with pytest.raises(ray_session.ClusterError, match="run the same command again"):
+            collect(run, iter(coming))
+        assert not out.exists()
+    run = Run(out, inputs, model, "plus", BATCH)
+    assert len(inputs) - 1 not in run.state.finished
+    assert run.state.finished[0] == {"graphs": 7, "width": 0}
 
 
-def test_graphs_that_are_embedded_already_are_not_sent(model, inputs):
-    sent = list(items(inputs[:1], model))
-    firsts = [item.first for item in sent[1:]]
-    assert len(firsts) > 2
-    again = list(items(inputs[:1], model, {0: firsts[:2]}))
-    assert [item.rows is None for item in again[1:]] == [True, True] + [False] * len(firsts[2:])
-    assert [item.graphs for item in again[1:]] == [item.graphs for item in sent[1:]]
+def test_graphs_of_saved_parts_are_not_sent(tmp_path, model, inputs):
+    run = Run(tmp_path / "z.npz", inputs[:1], model, "plus", BATCH)
+    sent = items(run)[1:]
+    assert len(sent) > 2
+    for piece in sent[:2]:
+        run.state.add(piece)
+    run.state.save_pending()
+    again = items(run)[1:]
+    assert [item.rows is None for item in again] == [True, True] + [False] * len(sent[2:])
+    assert [item.graphs for item in again] == [None] * len(sent)
+    assert [item.count for item in again] == [item.count for item in sent]
 
 
-def test_workers_are_heard(tmp_path, model, inputs):
+def test_warnings_and_errors_of_other_machines_are_reported(tmp_path, model):
     (tmp_path / "loop.csv").write_text("0,0\n0,1\n")
     entry = Input(tmp_path / "loop.csv", "loop.csv")
-    found, part = items([entry], model)
     run = Run(tmp_path / "z.npz", [entry], model, "plus")
-    books = ray_engine._Books(run, lambda at: None)
-    with pytest.warns(artlas.GraphCleaningWarning, match="self-loops dropped: 1"):
-        books.take(found)
-    other = ray_engine.Part(0, 0, part.graphs, part.rows, "artlas 0.0.1 with avx2 kernels")
-    with pytest.warns(RuntimeWarning, match=r"artlas 0\.0\.1 with avx2.* not to the bit"):
-        books.take(other)
-    unseen = ray_engine.Found(0, error=f"{entry.path}: nothing there", there=False)
-    books = ray_engine._Books(Run(tmp_path / "y.npz", [entry], model, "plus"), lambda at: None)
-    books.take(unseen)
-    assert "storage that all machines" in books.outcome().failures["loop.csv"]
+    report, piece = results(run)
+    coming = iter([report, {**piece, "software": "artlas 0.0.1 with avx2 kernels"}])
+    with (
+        pytest.warns(artlas.GraphCleaningWarning, match="self-loops dropped: 1"),
+        pytest.warns(RuntimeWarning, match=r"artlas 0\.0\.1 with avx2.* not to the bit"),
+    ):
+        assert collect(run, coming).graphs == 1
+    unseen = ray_engine.ReadReport(0, error=f"{entry.path}: nothing there", visible=False)
+    run = Run(tmp_path / "y.npz", [entry], model, "plus")
+    failures = collect(run, iter([ray_engine.pack(unseen)])).failures
+    assert "storage that all machines" in failures["loop.csv"]
 
 
-def test_a_ray_that_gives_up_or_is_not_there_is_explained(ray):
+def test_a_finished_run_needs_no_ray(tmp_path, model, inputs, monkeypatch):
+    out = tmp_path / "out" / "z.npz"
+    run = Run(out, inputs[:1], model, "plus", BATCH)
+    for item in items(run):
+        if isinstance(item, Piece):
+            run.state.add(item)
+    run.state.save_pending()
+    monkeypatch.setattr(ray_engine, "import_ray", lambda: None)
+    monkeypatch.setattr(ray_engine, "connected", None)
+    assert ray_engine.Cluster(1).embed(run, lambda at: None).graphs == 7
+    assert len(embedding_table.read(out)) == 7
+
+
+def test_failures_of_ray_are_explained(ray):
     trace = "trace\nMemoryError: 9 GB\n\nThe above exception was the direct cause of ...\nadvice"
     with (
-        pytest.raises(ray_session.ClusterError, match=r"up: MemoryError: 9 GB\. What is done"),
-        ray_session._explained(),
+        pytest.raises(ray_session.ClusterError, match=r"up: MemoryError: 9 GB\. Finished work"),
+        ray_session.connected(None, 1),
     ):
         raise ray.exceptions.RayError(trace)
-    with pytest.raises(OSError, match="No space"), ray_session._explained():
+    with pytest.raises(OSError, match="No space"), ray_session.connected(None, 1):
         raise OSError("No space left on device")
-    with pytest.raises(ConnectionRefusedError):
-        ray_session._knock("127.0.0.1:1")
+    assert ray.is_initialized()  # the caller's Ray is not shut down
+
+
+def test_an_address_where_nothing_listens_fails_at_once(monkeypatch):
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'artlas[cluster]'")
+    import ray
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with (
+        pytest.raises(ray_session.ClusterError, match=r"cannot be reached at '127\.0\.0\.1:1'"),
+        ray_session.connected("127.0.0.1:1", 1),
+    ):
+        pass
 
 
 def test_without_ray_it_says_what_to_install(monkeypatch, tmp_path):
@@ -302,5 +343,8 @@ def test_without_ray_it_says_what_to_install(monkeypatch, tmp_path):
 
 
 def test_import_does_not_load_ray():
-    code = "import sys, artlas, artlas.cli, artlas.embedding.ray_engine; sys.exit('ray' in sys.modules)"
+    code = """if True:
+        import sys, artlas, artlas.cli, artlas.embedding.ray_engine
+        sys.exit("ray" in sys.modules)
+    """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

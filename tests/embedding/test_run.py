@@ -20,7 +20,8 @@ from cases import from_dense, random_dense
 import artlas
 from artlas.embedding import run as embedding_run
 from artlas.embedding import table as embedding_table
-from artlas.embedding.run import Input, Run
+from artlas.embedding.pieces import Input
+from artlas.embedding.run import Run
 from artlas.errors import ReadError
 from artlas.method import checkpoint
 
@@ -54,8 +55,8 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-def work(run, budget=BATCH):
-    return run.work(lambda at: None, budget)
+def embed(out, inputs, model, representation="plus", budget=BATCH):
+    return Run(out, inputs, model, representation, budget).embed(lambda at: None)
 
 
 def write_tu(folder, sizes, labels, seed=0):
@@ -80,7 +81,7 @@ def write_tu(folder, sizes, labels, seed=0):
 @pytest.mark.parametrize("ending", ["parquet", "npz"])
 def test_rows_are_what_the_model_gives(tmp_path, model, inputs, representation, ending):
     out = tmp_path / "out" / f"z.{ending}"
-    outcome = work(Run(out, inputs, model, representation))
+    outcome = embed(out, inputs, model, representation)
     assert outcome.graphs == 4
     assert not outcome.failures
     table = embedding_table.read(out)
@@ -105,8 +106,8 @@ def test_rows_are_what_the_model_gives(tmp_path, model, inputs, representation, 
 def test_labels_are_kept_and_missing_ones_are_empty(tmp_path, model):
     rng = np.random.default_rng(0)
     graphs = from_dense([random_dense(6, 0.4, rng) for _ in range(3)])
-    labelled = embedding_run.describe(model, graphs.with_labels([7, 0, 2]), "coordinates", "one")
-    bare = embedding_run.describe(model, graphs, "coordinates", "two", first=5)
+    labelled = embedding_run.embed_piece(model, graphs.with_labels([7, 0, 2]), "coordinates", "one")
+    bare = embedding_run.embed_piece(model, graphs, "coordinates", "two", first=5)
     for ending in ("parquet", "npz"):
         embedding_table.write(tmp_path / f"z.{ending}", [labelled, bare])
         table = embedding_table.read(tmp_path / f"z.{ending}")
@@ -124,8 +125,8 @@ def test_labels_are_kept_and_missing_ones_are_empty(tmp_path, model):
 @pytest.mark.usefixtures("one_thread")
 def test_a_broken_run_goes_on_and_ends_the_same(tmp_path, model, inputs, monkeypatch, ending):
     whole = tmp_path / f"whole.{ending}"
-    work(Run(whole, inputs, model, "plus"), 1)
-    out, real, made = tmp_path / f"z.{ending}", embedding_run.describe, []
+    embed(whole, inputs, model, "plus", 1)
+    out, real, made = tmp_path / f"z.{ending}", embedding_run.embed_piece, []
 
     def break_off(*words):
         if len(made) == 2:
@@ -133,19 +134,19 @@ def test_a_broken_run_goes_on_and_ends_the_same(tmp_path, model, inputs, monkeyp
         made.append(words)
         return real(*words)
 
-    monkeypatch.setattr(embedding_run, "describe", break_off)
+    monkeypatch.setattr(embedding_run, "embed_piece", break_off)
     with pytest.raises(KeyboardInterrupt):
-        work(Run(out, inputs, model, "plus"), 1)
+        embed(out, inputs, model, "plus", 1)
     assert not out.exists()
     made.clear()
     made.append(None)  # one more part may be made, then it breaks off again
     with pytest.raises(KeyboardInterrupt):
-        work(Run(out, inputs, model, "plus"), 1)
+        embed(out, inputs, model, "plus", 1)
     monkeypatch.setattr(
-        embedding_run, "describe", lambda *words: made.append(words) or real(*words)
+        embedding_run, "embed_piece", lambda *words: made.append(words) or real(*words)
     )
     made.clear()
-    assert work(Run(out, inputs, model, "plus"), 1).graphs == 4
+    assert embed(out, inputs, model, "plus", 1).graphs == 4
     assert len(made) == 1  # the other three were kept
     assert out.read_bytes() == whole.read_bytes()
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
@@ -157,14 +158,15 @@ def test_parts_are_there_when_a_run_is_killed(tmp_path, inputs):
         import os, signal, sys, time
         from pathlib import Path
         import torch, artlas
-        from artlas.embedding import run as embed
-        from artlas.embedding.run import Input, Run
+        from artlas.embedding import run, run_state
+        from artlas.embedding.pieces import Input
+        from artlas.embedding.run import Run
 
         folder, killed = Path(sys.argv[1]), sys.argv[2] == "killed"
         torch.set_num_threads(1)
-        embed.UNKEPT_BYTES, real, made = 1, embed.describe, []
+        run_state.SAVE_BYTES, real, made = 1, run.embed_piece, []
 
-        def describe(*words):
+        def embed_piece(*words):
             if killed and len(made) == 3:
                 while len(list(folder.glob(".z.npz.parts/*.npz"))) < 3:
                     time.sleep(0.01)
@@ -172,10 +174,10 @@ def test_parts_are_there_when_a_run_is_killed(tmp_path, inputs):
             made.append(words)
             return real(*words)
 
-        embed.describe = describe
+        run.embed_piece = embed_piece
         model = artlas.ART(artlas.ArtConfig(bases=3, roles=4, hidden=16)).eval()
         inputs = [Input(folder / name, name) for name in ("a.csv", "b.json", "c.csv")]
-        Run(folder / "z.npz", inputs, model, "plus").work(lambda at: None, 1)
+        Run(folder / "z.npz", inputs, model, "plus", 1).embed(lambda at: None)
         print(len(made))
     """
     words = [sys.executable, "-c", textwrap.dedent(script), str(tmp_path)]
@@ -192,29 +194,29 @@ def test_parts_are_there_when_a_run_is_killed(tmp_path, inputs):
     assert not (tmp_path / ".z.npz.parts").exists()
 
 
-def broken_off(run, pieces, monkeypatch, budget=1):
-    """Run until so many pieces are kept."""
-    real, made = embedding_run.describe, []
+def interrupt(out, inputs, model, pieces, monkeypatch):
+    """Interrupt a run after so many pieces of one graph each."""
+    real, made = embedding_run.embed_piece, []
 
-    def describe(*words):
+    def embed_piece(*words):
         if len(made) == pieces:
             raise KeyboardInterrupt
         made.append(words)
         return real(*words)
 
     with monkeypatch.context() as patch:
-        patch.setattr(embedding_run, "describe", describe)
+        patch.setattr(embedding_run, "embed_piece", embed_piece)
         with pytest.raises(KeyboardInterrupt):
-            work(run, budget)
+            embed(out, inputs, model, "plus", 1)
 
 
 @pytest.mark.usefixtures("one_thread")
 def test_a_run_goes_on_with_another_budget(tmp_path, model, monkeypatch):
     inputs = [write_tu(tmp_path / "T", [6] * 8, range(8))]
     whole, out = tmp_path / "whole.npz", tmp_path / "z.npz"
-    work(Run(whole, inputs, model, "plus"))
-    broken_off(Run(out, inputs, model, "plus"), 2, monkeypatch)
-    assert work(Run(out, inputs, model, "plus"), 3 * 6 * 4 * (6 * 16 + 12)).graphs == 8
+    embed(whole, inputs, model, "plus")
+    interrupt(out, inputs, model, 2, monkeypatch)
+    assert embed(out, inputs, model, "plus", 3 * 6 * 4 * (6 * 16 + 12)).graphs == 8
     assert out.read_bytes() == whole.read_bytes()
 
 
@@ -224,8 +226,8 @@ def test_what_a_machine_that_died_left_damaged_is_made_anew(
     tmp_path, model, inputs, monkeypatch, damage
 ):
     whole, out = tmp_path / "whole.npz", tmp_path / "z.npz"
-    work(Run(whole, inputs, model, "plus"))
-    broken_off(Run(out, inputs, model, "plus"), 3, monkeypatch)
+    embed(whole, inputs, model, "plus")
+    interrupt(out, inputs, model, 3, monkeypatch)
     folder = tmp_path / ".z.npz.parts"
     assert sorted(path.name for path in folder.iterdir()) == [
         "000000-000000000000.npz",
@@ -245,7 +247,7 @@ def test_what_a_machine_that_died_left_damaged_is_made_anew(
         part.unlink()
     else:
         (folder / ("000001.json" if damage == "empty note" else "budget.json")).write_bytes(b"")
-    assert work(Run(out, inputs, model, "plus"), 1).graphs == 4
+    assert embed(out, inputs, model, "plus", 1).graphs == 4
     assert out.read_bytes() == whole.read_bytes()
 
 
@@ -254,7 +256,7 @@ def test_an_empty_manifest_is_no_run(tmp_path, model, inputs):
     folder.mkdir()
     (folder / "manifest.json").write_bytes(b"")
     (folder / "000000-000000000000.npz").write_bytes(b"of nobody")
-    assert work(Run(tmp_path / "z.npz", inputs, model, "plus")).graphs == 4
+    assert embed(tmp_path / "z.npz", inputs, model, "plus").graphs == 4
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -265,17 +267,17 @@ def test_small_inputs_are_worked_on_together(tmp_path, model, monkeypatch, threa
         write_tu(tmp_path / "b", [70], [0], seed=1),
         write_tu(tmp_path / "c", [4, 2, 4], [2, 0, 1], seed=2),
     ]
-    calls, real, before = [], embedding_run.describe, torch.get_num_threads()
+    calls, real, before = [], embedding_run.embed_piece, torch.get_num_threads()
 
-    def describe(*words):
+    def embed_piece(*words):
         calls.append(len(words[1]))
         return real(*words)
 
-    monkeypatch.setattr(embedding_run, "describe", describe)
+    monkeypatch.setattr(embedding_run, "embed_piece", embed_piece)
     torch.set_num_threads(threads)
     try:
-        work(Run(tmp_path / "z.npz", inputs, model, "plus"), 80 * 4 * (6 * 16 + 12))
-        work(Run(tmp_path / "one.npz", inputs, model, "plus"), 1)
+        embed(tmp_path / "z.npz", inputs, model, "plus", 80 * 4 * (6 * 16 + 12))
+        embed(tmp_path / "one.npz", inputs, model, "plus", 1)
         assert torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(before)
@@ -293,34 +295,34 @@ def test_progress_tells_the_share_of_the_bytes(tmp_path, model, monkeypatch):
         write_tu(tmp_path / "b", [6] * 4, range(4)),
     ]
     seen = []
-    Run(tmp_path / "z.npz", inputs, model, "plus").work(seen.append, 1)
+    Run(tmp_path / "z.npz", inputs, model, "plus", 1).embed(seen.append)
     assert [at.graphs for at in seen] == list(range(1, 9))
     np.testing.assert_allclose([at.share for at in seen], np.arange(1, 9) / 8, rtol=0.05)
     assert seen[-1].share == 1
-    assert {at.kept for at in seen} == {0}
-    assert seen[1].left(10.0) == pytest.approx(30.0, rel=0.1)
-    assert seen[-1].left(10.0) == 0
-    broken_off(Run(tmp_path / "z.npz", inputs, model, "plus"), 2, monkeypatch)
+    assert {at.resumed for at in seen} == {0}
+    assert seen[1].seconds_left(10.0) == pytest.approx(30.0, rel=0.1)
+    assert seen[-1].seconds_left(10.0) == 0
+    interrupt(tmp_path / "z.npz", inputs, model, 2, monkeypatch)
     seen.clear()
-    Run(tmp_path / "z.npz", inputs, model, "plus").work(seen.append, 1)
-    assert seen[0].left(10.0) is None  # kept, and so nothing tells
-    there = sum(at.kept == at.share for at in seen)
+    Run(tmp_path / "z.npz", inputs, model, "plus", 1).embed(seen.append)
+    assert seen[0].seconds_left(10.0) is None  # kept, and so nothing tells
+    there = sum(at.resumed == at.share for at in seen)
     assert there >= 1
     at = seen[there]  # the first that was made
-    assert at.left(1.0) == pytest.approx(8 - there - 1, rel=0.1)
+    assert at.seconds_left(1.0) == pytest.approx(8 - there - 1, rel=0.1)
 
 
 def test_a_table_is_written_while_it_is_made(tmp_path, model, monkeypatch):
     """Of all rows never more than a group and a few pieces are in memory."""
     graphs = from_dense([random_dense(6, 0.4, np.random.default_rng(g)) for g in range(64)])
-    whole = embedding_run.describe(model, graphs, "plus", "all")
-    monkeypatch.setattr(embedding_table, "GROUP", 4 * whole.nbytes // len(whole))
+    whole = embedding_run.embed_piece(model, graphs, "plus", "all")
+    monkeypatch.setattr(embedding_table, "ROW_GROUP_BYTES", 4 * whole.nbytes // len(whole))
     alive, most = weakref.WeakSet(), 0
 
     def rows():
         nonlocal most
         for g in range(64):
-            made = dataclasses.replace(whole.rows(g, g + 1), z=whole.z[g : g + 1].copy())
+            made = dataclasses.replace(whole.slice(g, g + 1), z=whole.z[g : g + 1].copy())
             alive.add(made)
             most = max(most, len(alive))
             yield made
@@ -338,24 +340,24 @@ def test_a_table_is_written_while_it_is_made(tmp_path, model, monkeypatch):
 def test_what_was_copied_is_known_by_its_bytes(tmp_path):
     (tmp_path / "a").write_text("0,1\n")
     one, two = (Input(tmp_path / "a", "-", None, digest) for digest in ("abc", "def"))
-    before = one.stamp()
+    before = one.fingerprint()
     os.utime(tmp_path / "a", ns=(1, 1))
-    assert one.stamp() == before != two.stamp()
+    assert one.fingerprint() == before != two.fingerprint()
 
 
 def test_parts_of_another_run_are_not_mixed_in(tmp_path, model, inputs, monkeypatch):
     def stop(*words):
         raise KeyboardInterrupt
 
-    out, real = tmp_path / "z.npz", embedding_run.describe
-    monkeypatch.setattr(embedding_run, "describe", stop)
+    out, real = tmp_path / "z.npz", embedding_run.embed_piece
+    monkeypatch.setattr(embedding_run, "embed_piece", stop)
     with pytest.raises(KeyboardInterrupt):
-        work(Run(out, inputs, model, "plus"))
-    monkeypatch.setattr(embedding_run, "describe", real)
-    with pytest.raises(ReadError, match=r"another run .* delete .*z\.npz\.parts"):
+        embed(out, inputs, model, "plus")
+    monkeypatch.setattr(embedding_run, "embed_piece", real)
+    with pytest.raises(ReadError, match=r"other inputs or settings.* delete .*z\.npz\.parts"):
         Run(out, inputs, model, "paper")
     inputs[0].path.write_text("0,1\n")
-    with pytest.raises(ReadError, match="another run"):
+    with pytest.raises(ReadError, match="other inputs or settings"):
         Run(out, inputs, model, "plus")
 
 
@@ -367,7 +369,7 @@ def test_bad_inputs_are_named_and_the_rest_is_done(tmp_path, model, inputs):
     )
     names = ["bad.json", "wide.json", "missing.csv"]
     more = [*inputs, *(Input(tmp_path / name, name) for name in names)]
-    outcome = work(Run(tmp_path / "z.npz", more, model, "plus"))
+    outcome = embed(tmp_path / "z.npz", more, model, "plus")
     assert list(outcome.failures) == names
     assert "line 1" in outcome.failures["bad.json"]
     assert "2 features, those of a.csv have 0" in outcome.failures["wide.json"]
@@ -385,11 +387,11 @@ def test_a_full_disk_loses_nothing(tmp_path, model, inputs, monkeypatch):
 
     monkeypatch.setattr(embedding_table, "write", full)
     with pytest.raises(OSError, match="No space left"):
-        work(Run(tmp_path / "z.npz", inputs, model, "plus"))
+        embed(tmp_path / "z.npz", inputs, model, "plus")
     assert not (tmp_path / "z.npz").exists()
     monkeypatch.setattr(embedding_table, "write", real)
-    monkeypatch.setattr(embedding_run, "describe", None)  # nothing is left to embed
-    assert work(Run(tmp_path / "z.npz", inputs, model, "plus")).graphs == 4
+    monkeypatch.setattr(embedding_run, "embed_piece", None)  # nothing is left to embed
+    assert embed(tmp_path / "z.npz", inputs, model, "plus").graphs == 4
 
 
 def test_tables_that_are_none_are_refused(tmp_path, model, inputs):

@@ -19,7 +19,7 @@ from artlas.cli.common import Format, Inputs, Model, error_console, exit_on_erro
 from artlas.cli.inputs import find_inputs
 from artlas.embedding.ray_engine import Cluster
 from artlas.embedding.ray_session import ClusterError
-from artlas.embedding.run import BUDGET, Outcome, Run
+from artlas.embedding.run import BUDGET, Run, Summary
 from artlas.embedding.run import Progress as At
 from artlas.errors import GraphError
 from artlas.method import checkpoint
@@ -67,14 +67,10 @@ def embed(
     ):
         try:
             cluster = _cluster(engine, workers, address)
-            run = Run(
-                out,
-                find_inputs(inputs, format, Path(folder)),
-                checkpoint.load(model),
-                representation,
-            )
-            work = run.work if cluster is None else functools.partial(cluster.work, run)
-            outcome = _work(work, run, budget << 20, console, quiet)
+            files = find_inputs(inputs, format, Path(folder))
+            run = Run(out, files, checkpoint.load(model), representation, budget << 20)
+            work = run.embed if cluster is None else functools.partial(cluster.embed, run)
+            outcome = _work(work, run, console, quiet)
         except OSError as error:
             console.print(
                 f"Writing failed: {error}. Finished work is kept; free some space, then rerun the "
@@ -114,12 +110,8 @@ class _AlignedShare(ProgressColumn):
 
 
 def _work(
-    work: Callable[[Callable[[At], None], int], Outcome],
-    run: Run,
-    budget: int,
-    console: Console,
-    quiet: bool,
-) -> Outcome:
+    work: Callable[[Callable[[At], None]], Summary], run: Run, console: Console, quiet: bool
+) -> Summary:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(20),
@@ -134,7 +126,7 @@ def _work(
 
         def show(at: At) -> None:
             passed = bar.tasks[task].elapsed or 1e-9
-            left = at.left(passed)
+            left = at.seconds_left(passed)
             bar.update(
                 task,
                 completed=at.share,
@@ -144,4 +136,4 @@ def _work(
                 left="" if left is None else f"{timedelta(seconds=round(left))} left",
             )
 
-        return work(show, budget)
+        return work(show)

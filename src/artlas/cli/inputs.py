@@ -6,7 +6,7 @@ import hashlib
 import sys
 from pathlib import Path
 
-from artlas.embedding.run import Input
+from artlas.embedding.pieces import Input
 
 
 def find_inputs(names: list[str], format: str | None, folder: Path) -> list[Input]:

@@ -1,152 +1,48 @@
-"""Work by threads: ahead of the one who needs it, behind the one who orders it, in parallel."""
+"""Map a function over items in a thread pool: results in order, and a bounded look-ahead."""
 
 from __future__ import annotations
 
-import contextlib
-import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from queue import Full, Queue
-from typing import Any, Generic, TypeVar
+from typing import TypeVar
 
 import torch
 
 Item = TypeVar("Item")
-_END = object()
-_PATIENCE = 0.1  # seconds after which one who cannot go on looks whether there is still a need
+Result = TypeVar("Result")
 
 
-class _Raised:
-    """An exception on its way from one thread to the other."""
+def map_in_order(
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    pool: ThreadPoolExecutor,
+    ahead: int,
+    runs_alone: Callable[[Item], bool],
+) -> Generator[Result, None, None]:
+    """Yield ``function(item)`` for every item, in order, while the pool works on the next ones.
 
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
+    At most ``ahead`` items are in the pool while a result is used. An item that ``runs_alone`` is
+    processed in the calling thread, with all of PyTorch's threads, when the pool is idle and
+    every earlier result has been used. An exception is raised in place of its result.
 
-
-class Abandoned(Exception):
-    """Who ordered the work has failed: there is no more to come, and nothing to finish."""
-
-
-def _put(queue: Queue[Any], item: object, needed: Callable[[], bool]) -> None:
-    while needed():
-        with contextlib.suppress(Full):
-            queue.put(item, timeout=_PATIENCE)
-            break
-
-
-def _take(queue: Queue[Any]) -> Generator[Any, None, None]:
-    while (item := queue.get()) is not _END:
-        if isinstance(item, _Raised):
-            raise item.error
-        yield item
-
-
-def ahead(items: Generator[Item, None, None], depth: int) -> Generator[Item, None, None]:
-    """The items in order, made by a thread of their own, at most ``depth`` before they are taken.
-
-    An exception comes where its item would have come. The thread ends, and ``items`` are closed,
-    before this generator ends or is closed.
+    Closing the generator shuts the pool down: waiting items are cancelled, running ones end first.
     """
-    queue: Queue[Any] = Queue(depth)
-    stop = threading.Event()
-
-    def work() -> None:
-        try:
-            with contextlib.closing(items):
-                for item in items:
-                    _put(queue, item, lambda: not stop.is_set())
-                    if stop.is_set():
-                        return
-            _put(queue, _END, lambda: not stop.is_set())
-        except BaseException as error:  # it is raised where the items are taken
-            _put(queue, _Raised(error), lambda: not stop.is_set())
-
-    thread = threading.Thread(target=work, name="artlas-ahead", daemon=True)
-    thread.start()
+    threads = torch.get_num_threads()
+    pending: deque[Future[Result]] = deque()
     try:
-        yield from _take(queue)
+        for item in items:
+            alone = runs_alone(item)
+            if not alone:
+                pending.append(pool.submit(function, item))
+            while len(pending) > (0 if alone else ahead):
+                yield pending.popleft().result()
+            if alone:
+                torch.set_num_threads(threads)
+                yield function(item)
+        while pending:
+            yield pending.popleft().result()
     finally:
-        stop.set()
-        thread.join()
-
-
-@dataclass(frozen=True)
-class Task(Generic[Item]):
-    """Something to do; ``alone`` if it uses all threads by itself."""
-
-    run: Callable[[], Item]
-    alone: bool = False
-
-
-def in_parallel(
-    tasks: Generator[Task[Item], None, None], threads: int
-) -> Generator[Item, None, None]:
-    """What the tasks give, in their order, so many of them at once, each by one thread.
-
-    PyTorch's own threads stay out of it, and have their number back in the end: threads that wait
-    for each other after every step lose more to a busy machine than threads that never do.
-    """
-    before = torch.get_num_threads()
-    waiting: deque[Future[Item]] = deque()
-    try:
-        with (
-            contextlib.closing(tasks),
-            ThreadPoolExecutor(threads, "artlas", torch.set_num_threads, (1,)) as pool,
-        ):
-            try:
-                for task in tasks:
-                    if task.alone or threads == 1:
-                        while waiting:
-                            yield waiting.popleft().result()
-                        torch.set_num_threads(before)
-                        yield task.run()
-                        continue
-                    waiting.append(pool.submit(task.run))
-                    if len(waiting) > threads:
-                        yield waiting.popleft().result()
-                while waiting:
-                    yield waiting.popleft().result()
-            finally:
-                for future in waiting:
-                    future.cancel()
-    finally:  # when all threads have ended: one that begins late sets the number too
-        torch.set_num_threads(before)
-
-
-@contextlib.contextmanager
-def behind(
-    work: Callable[[Iterator[Item]], object], depth: int
-) -> Generator[Callable[[Item], None], None, None]:
-    """A function that hands items to ``work``, which a thread does, at most ``depth`` behind.
-
-    What fails there is raised at the next item, or at the end, which waits for the work. Where the
-    block fails, :class:`Abandoned` is raised among the items before the block is left.
-    """
-    queue: Queue[Any] = Queue(depth)
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            work(_take(queue))
-        except BaseException as error:  # it is raised where the items come from
-            failed.append(error)
-
-    def put(item: object) -> None:
-        _put(queue, item, lambda: not failed)
-        if failed:
-            raise failed[0]
-
-    thread = threading.Thread(target=run, name="artlas-behind", daemon=True)
-    thread.start()
-    try:
-        yield put
-    except BaseException:
-        _put(queue, _Raised(Abandoned()), lambda: not failed)
-        thread.join()
-        raise
-    _put(queue, _END, lambda: not failed)
-    thread.join()
-    if failed:
-        raise failed[0]
+        pool.shutdown(cancel_futures=True)
+        # A pool's initialiser may set the number for the process, so it is restored at the end.
+        torch.set_num_threads(threads)

@@ -1,16 +1,15 @@
-"""The work of :meth:`artlas.embedding.run.Run.work` by the workers of a Ray cluster, with the same bits.
+"""Embed the inputs of a run on a Ray cluster, with the same bits as in one process.
 
-Readers turn inputs into chunks of graphs, workers turn chunks into rows, in any order, and this
-process keeps the books: a part is written under the name that one process alone would use, so what
-one engine has begun the other can go on with.
+Readers cut inputs into pieces and workers embed them; Ray Data returns the rows in order. The
+calling process writes and saves them as any run does, so either engine resumes the other's runs.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import pickle
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,248 +18,39 @@ import torch
 
 import artlas
 from artlas import kernels
-from artlas.embedding import table
-from artlas.embedding.ray_session import ClusterError, connected, load
-from artlas.embedding.run import Input, Outcome, Progress, Run, check_width, describe
-from artlas.embedding.table import Vectors
+from artlas.embedding.pieces import LoadedInput, Piece, cut_into_pieces, embed_piece
+from artlas.embedding.ray_session import ClusterError, connected, import_ray
+from artlas.embedding.run import Progress, Run, Summary
 from artlas.errors import GraphCleaningWarning, GraphError
-from artlas.graphs.collection import Graphs
 from artlas.io.reading import read
-from artlas.method.batching import BUDGET, split_by_budget
 from artlas.method.model import ART
 
-BLOCK = 1 << 20  # bytes: smaller chunks travel together, a larger one alone
-READS = 64  # tasks for each worker that inputs are spread over
+BLOCK_BYTES = 1 << 20  # pieces below this size travel together, a larger one alone
+TASKS_PER_WORKER = 64  # read tasks that inputs are spread over
+_INCOMPLETE = "Ray ended before all inputs were done: run the same command again."
 
-Row = dict[str, bytes]
-
-
-@dataclass(frozen=True)
-class Job:
-    """An input for a reader, with the first graphs of its parts that are there already."""
-
-    number: int
-    entry: Input
-    kept: frozenset[int]
+Row = dict[str, Any]  # item: pickled, for Ray Data warns of other objects; software: its maker's
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a reader saw in an input: so many graphs and features, or an error."""
+class ReadReport:
+    """What precedes the pieces of an input, or the error of one that cannot be read."""
 
     number: int
     graphs: int = 0
     width: int = 0
-    text: str = ""
+    warnings: tuple[str, ...] = ()
     error: str | None = None
-    there: bool = True
-    warned: tuple[str, ...] = ()
+    visible: bool = True  # whether the reader's machine has the file
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """Graphs of an input, from the ``first`` on, for a worker."""
-
-    number: int
-    name: str
-    first: int
-    graphs: Graphs
+def pack(item: object) -> Row:
+    """Return a row with a read task, a report or a piece."""
+    return {"item": pickle.dumps(item, protocol=pickle.HIGHEST_PROTOCOL), "software": software()}
 
 
-@dataclass(frozen=True)
-class Part:
-    """What became of a chunk; no rows if they are there already."""
-
-    number: int
-    first: int
-    graphs: int
-    rows: Vectors | None = None
-    maker: str = ""
-
-
-def read_job(row: Row, model: ART, budget: int) -> Iterator[Row]:
-    """One input as it was found, and its chunks; an input that cannot be read is no exception."""
-    torch.set_num_threads(1)
-    job: Job = _unpacked(row)
-    entry = job.entry
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", GraphCleaningWarning)
-        try:
-            graphs = read(entry.path, entry.format, verbose=False)
-        except (GraphError, ImportError) as error:
-            yield _packed(Found(job.number, error=str(error), there=entry.path.exists()))
-            return
-    told = [w for w in caught if issubclass(w.category, GraphCleaningWarning)]
-    warned = tuple(str(warning.message) for warning in told)
-    size, width = len(graphs), graphs.num_features
-    yield _packed(Found(job.number, size, width, repr(graphs), warned=warned))
-    first = 0
-    for part in split_by_budget(model.config, graphs, budget):
-        if first in job.kept:
-            yield _packed(Part(job.number, first, len(part)))
-        else:
-            bare = dataclasses.replace(part, ids=None)
-            yield _packed(Chunk(job.number, entry.name, first, bare))
-        first += len(part)
-
-
-class Worker:
-    """A process that has the model, and turns chunks into parts."""
-
-    def __init__(self, model: ART, representation: str) -> None:
-        cpus = load().get_runtime_context().get_assigned_resources().get("CPU", 1)
-        torch.set_num_threads(max(1, int(cpus)))
-        self.model, self.representation = model, representation
-
-    def __call__(self, row: Row) -> Row:
-        chunk = _unpacked(row)
-        if not isinstance(chunk, Chunk):
-            return row
-        made = describe(self.model, chunk.graphs, self.representation, chunk.name, chunk.first)
-        return _packed(Part(chunk.number, chunk.first, len(chunk.graphs), made, maker()))
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """Where the workers are, and how many.
-
-    workers: processes of one CPU each, 0 for as many as there are CPUs; address: as of ``ray
-    start``, by default that in RAY_ADDRESS, else a Ray of our own on this machine.
-    """
-
-    workers: int = 0
-    address: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.workers < 0:
-            raise ValueError(f"workers is 0 or more, got {self.workers}.")
-        load()
-
-    def work(self, run: Run, report: Callable[[Progress], None], budget: int = BUDGET) -> Outcome:
-        """Embed what is not embedded yet, join the parts into the table, and delete them."""
-        run.cut_by(budget)
-        books, begun = _Books(run, report), run.begun()
-        jobs = [
-            Job(number, _absolute(entry), frozenset(begun.get(number, ())))
-            for number, entry in enumerate(run.inputs)
-            if run.finished(number) is None
-        ]
-        if jobs:
-            with connected(self.address, self.workers) as ray:
-                for item in self._stream(ray, run, jobs, budget):
-                    books.take(item)
-        return run.join(books.outcome())
-
-    def _stream(self, ray: Any, run: Run, jobs: list[Job], budget: int) -> Iterator[Found | Part]:
-        """What readers and workers give, as it comes."""
-        workers = self.workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
-        blocks = min(len(jobs), READS * workers)
-        items = ray.data.from_items(list(map(_packed, jobs)), override_num_blocks=blocks)
-        items.context.enable_progress_bars = False
-        items.context.target_max_block_size = BLOCK
-        # Ray Data starts dead workers anew and repeats what they had begun, as often as it takes.
-        # Readers take no CPU from the workers: whoever is ahead waits for the other.
-        chunks = items.flat_map(
-            read_job,
-            fn_args=(run.model, budget),
-            num_cpus=0,
-            compute=ray.data.TaskPoolStrategy(size=min(workers, blocks)),
-        )
-        parts = chunks.map(
-            Worker,
-            fn_constructor_args=(run.model, run.representation),
-            num_cpus=1,
-            compute=ray.data.ActorPoolStrategy(size=workers),
-        )
-        for row in parts.iter_rows():
-            yield _unpacked(row)
-
-
-class _Books:
-    """What is known of every input; verdicts fall in the order of the inputs, as in one process."""
-
-    def __init__(self, run: Run, report: Callable[[Progress], None]) -> None:
-        self.run, self.report = run, report
-        self.found: dict[int, Found] = {}
-        self.seen: set[tuple[int, int]] = set()
-        self.rows: Counter[int] = Counter()
-        self.failures: dict[int, str] = {}
-        self.width: tuple[str, int] | None = None
-        self.judged = self.done = self.graphs = 0
-        self.makers = {maker()}
-        self._judge()
-
-    def take(self, item: Found | Part) -> None:
-        """Enter what came, and finish the input that it completes."""
-        if isinstance(item, Found):
-            self.found[item.number] = item
-            for text in item.warned:
-                warnings.warn(text, GraphCleaningWarning, stacklevel=2)
-            self._judge()
-        elif item.number not in self.failures and (item.number, item.first) not in self.seen:
-            if item.rows is not None:
-                table.write(self.run.part(item.number, item.first), [item.rows])
-                self._compare(item.maker)
-            self.seen.add((item.number, item.first))
-            self.rows[item.number] += item.graphs
-            self.graphs += item.graphs
-            self._finish(item.number)
-        name, inputs = self.run.inputs[item.number].name, len(self.run.inputs)
-        self.report(Progress(self.graphs, name, self.done, inputs, self.done / inputs))
-
-    def outcome(self) -> Outcome:
-        """What the run has done, once nothing more comes."""
-        if self.done + len(self.failures) < len(self.run.inputs):
-            raise ClusterError("Ray ended before all inputs were done: run the same command again.")
-        names = {self.run.inputs[n].name: text for n, text in sorted(self.failures.items())}
-        return Outcome(self.graphs, names)
-
-    def _judge(self) -> None:
-        """Decide on the inputs up to the first that nothing is known of."""
-        for number in range(self.judged, len(self.run.inputs)):
-            entry, found = self.run.inputs[number], self.found.get(number)
-            kept = self.run.finished(number) if found is None else None
-            if kept is not None:
-                self.width = self.width or (entry.name, kept["width"])
-                self.graphs += kept["graphs"]
-                self.done += 1
-            elif found is None:
-                return
-            else:
-                self._decide(number, entry, found)
-            self.judged = number + 1
-            self._finish(number)
-
-    def _decide(self, number: int, entry: Input, found: Found) -> None:
-        try:
-            if found.error is not None:
-                raise GraphError(_as_named(entry, found))
-            check_width(entry, found.width, found.text, self.width)
-            self.width = self.width or (entry.name, found.width)
-        except GraphError as error:
-            self.failures[number] = str(error)
-            self.graphs -= self.rows.pop(number, 0)
-            del self.found[number]
-
-    def _finish(self, number: int) -> None:
-        found = self.found.get(number)
-        if found is not None and number < self.judged and self.rows[number] == found.graphs:
-            self.run.finish(number, found.graphs, found.width)
-            self.done += 1
-
-    def _compare(self, name: str) -> None:
-        if name not in self.makers:
-            self.makers.add(name)
-            warnings.warn(
-                f"a worker has {name}, this process {maker()}: their vectors agree to rounding, "
-                "not to the bit.",
-                RuntimeWarning,
-                stacklevel=3,
-            )
-
-
-def maker() -> str:
-    """What decides about the last bits of a vector: the release and the kernels."""
+def software() -> str:
+    """Return what decides about the last bits of a vector: the release and the kernels."""
     kind = "the PyTorch twin"
     if kernels.available():
         from artlas.kernels import native
@@ -269,25 +59,137 @@ def maker() -> str:
     return f"artlas {artlas.__version__} with {kind}"
 
 
-def _packed(item: Job | Found | Chunk | Part) -> Row:
-    # as bytes: Ray stores other objects too, but warns that they are not of a type of Arrow
-    return {"item": pickle.dumps(item, protocol=pickle.HIGHEST_PROTOCOL)}
+def read_pieces(row: Row, model: ART, budget: int) -> Iterator[Row]:
+    """Read the input of a task: yield a report, and its pieces unless the report is an error.
+
+    A task is the number of an input, the input, and the first graphs of its saved pieces.
+    """
+    torch.set_num_threads(1)
+    number, entry, saved = pickle.loads(row["item"])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", GraphCleaningWarning)
+        try:
+            graphs = read(entry.path, entry.format, verbose=False)
+        except (GraphError, ImportError) as error:
+            yield pack(ReadReport(number, error=str(error), visible=entry.path.exists()))
+            return
+    messages = [str(w.message) for w in caught if issubclass(w.category, GraphCleaningWarning)]
+    yield pack(ReadReport(number, len(graphs), graphs.num_features, tuple(messages)))
+    graphs = dataclasses.replace(graphs, ids=None)  # the names of nodes need not travel
+    yield from map(pack, cut_into_pieces(graphs, number, entry.name, model, budget, saved))
 
 
-def _unpacked(row: Row) -> Any:
-    return pickle.loads(row["item"])
+class Worker:
+    """A process that holds the model and embeds pieces."""
+
+    def __init__(self, model: ART, representation: str) -> None:
+        torch.set_num_threads(1)
+        self.model, self.representation = model, representation
+
+    def __call__(self, row: Row) -> Row:
+        """Embed a piece; pass on reports, and pieces that are saved already."""
+        piece = pickle.loads(row["item"])
+        if not isinstance(piece, Piece) or piece.graphs is None:
+            return row
+        rows = embed_piece(self.model, piece.graphs, self.representation, piece.name, piece.first)
+        return pack(dataclasses.replace(piece, graphs=None, rows=rows))
 
 
-def _absolute(entry: Input) -> Input:
-    return dataclasses.replace(entry, path=entry.path.absolute())
+@dataclass(frozen=True)
+class Cluster:
+    """A Ray cluster.
 
+    workers: processes of one CPU each, 0 for one per CPU; address: as for ``ray start``, by
+    default that in RAY_ADDRESS, else Ray is started on this machine.
+    """
 
-def _as_named(entry: Input, found: Found) -> str:
-    """An error of a reader, with the path as it was given here."""
-    text = (found.error or "").replace(str(entry.path.absolute()), str(entry.path))
-    if entry.path.exists() and not found.there:
-        text += (
-            " It is there on this machine, but not for the worker: inputs must lie under the same "
-            "path on storage that all machines of the cluster share."
+    workers: int = 0
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.workers < 0:
+            raise ValueError(f"workers is 0 or more, got {self.workers}.")
+        import_ray()
+
+    def embed(self, run: Run, report: Callable[[Progress], None]) -> Summary:
+        """Embed what no earlier run has saved, write the table, and delete the saved parts."""
+        failures: dict[str, str] = {}
+        tasks = []
+        for number, entry in enumerate(run.inputs):
+            if number not in run.state.finished:
+                entry = dataclasses.replace(entry, path=entry.path.absolute())
+                tasks.append(pack((number, entry, frozenset(run.state.saved[number]))))
+        if not tasks:
+            return run.embed(report)
+        with connected(self.address, self.workers) as ray:
+            loaded = group_by_input(run, self._results(ray, run, tasks))
+            graphs = run.write(run.usable_pieces(loaded, failures), report)
+        return Summary(graphs, failures)
+
+    def _results(self, ray: Any, run: Run, tasks: list[Row]) -> Iterator[Row]:
+        """Yield reports and embedded pieces in the order of the tasks.
+
+        Ray Data restarts readers and workers that die and repeats their work, without a limit.
+        """
+        workers = self.workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        blocks = min(len(tasks), TASKS_PER_WORKER * workers)
+        data = ray.data.from_items(tasks, override_num_blocks=blocks)
+        data.context.enable_progress_bars = False
+        data.context.target_max_block_size = BLOCK_BYTES
+        data.context.execution_options.preserve_order = True
+        pieces = data.flat_map(
+            read_pieces,
+            fn_args=(run.model, run.budget),
+            num_cpus=0,  # readers take no CPU from workers: whichever is ahead waits
+            compute=ray.data.TaskPoolStrategy(size=min(workers, blocks)),
         )
-    return text
+        embedded = pieces.map(
+            Worker,
+            fn_constructor_args=(run.model, run.representation),
+            num_cpus=1,
+            compute=ray.data.ActorPoolStrategy(size=workers),
+        )
+        yield from embedded.iter_rows()
+
+
+def group_by_input(run: Run, rows: Iterator[Row]) -> Iterator[LoadedInput | Exception]:
+    """Yield every input of a run with its pieces, or its error, from what Ray returns in order."""
+    results = ((pickle.loads(row["item"]), row["software"]) for row in rows)
+    groups = itertools.groupby(results, lambda result: result[0].number)
+    for number, entry in enumerate(run.inputs):
+        if number in run.state.finished:
+            yield run.state.load(number, entry.name)
+            continue
+        _, group = next(groups, (number, iter(())))
+        report, _ = next(group, (None, ""))
+        if report is None:
+            raise ClusterError(_INCOMPLETE)
+        for text in report.warnings:
+            warnings.warn(text, GraphCleaningWarning, stacklevel=2)
+        if report.error is None:
+            yield LoadedInput(report.graphs, report.width, _checked(report, group))
+            continue
+        error = report.error.replace(str(entry.path.absolute()), str(entry.path))
+        if entry.path.exists() and not report.visible:
+            error += (
+                " It is there on this machine, but not for the worker: inputs must lie under the "
+                "same path on storage that all machines of the cluster share."
+            )
+        yield GraphError(error)
+
+
+def _checked(report: ReadReport, group: Iterator[tuple[Piece, str]]) -> Iterator[Piece]:
+    """Yield the pieces of one input; warn of other software, and fail if graphs are missing."""
+    missing, own = report.graphs, software()
+    for piece, made_by in group:
+        missing -= piece.count
+        if piece.rows is not None and made_by != own:
+            warnings.warn(
+                f"a worker has {made_by}, this process {own}: their vectors agree to rounding, "
+                "not to the bit.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        yield piece
+    if missing:
+        raise ClusterError(_INCOMPLETE)

@@ -1,4 +1,4 @@
-"""A quiet Ray: joined or started, explained when it gives up, and left as it was found."""
+"""Start Ray or connect to it, keep it quiet, and turn its failures into one line."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any
 
 
 class ClusterError(RuntimeError):
-    """Ray cannot be reached, or gave up: what happened, and how to go on."""
+    """Raised when Ray cannot be reached or gives up; says how to continue."""
 
 
-def load() -> Any:
-    """Ray with its datasets, or an error that says how to get it."""
+def import_ray() -> Any:
+    """Import Ray with Ray Data, or raise an error that says how to install it."""
     try:
         import ray
         import ray.data
     except ImportError as error:
         raise ImportError(
-            "Work on a cluster is spread by Ray, which is not installed. To fix this: "
+            "The engine for clusters is Ray, which is not installed. To fix this: "
             "pip install 'artlas[cluster]'"
         ) from error
     return ray
@@ -30,90 +30,59 @@ def load() -> Any:
 
 @contextlib.contextmanager
 def connected(address: str | None, workers: int) -> Iterator[Any]:
-    """Ray, started or joined unless the caller has done so, and left as it was found."""
+    """Provide Ray: the caller's if it is initialised, else one that is shut down at the end."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    ray = load()
-    ours = not ray.is_initialized()
-    if ours:
-        address = address or os.environ.get("RAY_ADDRESS") or "local"
-        cpus = workers if address == "local" and workers else None
-        try:
-            _knock(address)
-            with _hushed():
-                ray.init(
-                    address,
-                    num_cpus=cpus,
-                    include_dashboard=False,
-                    log_to_driver=False,
-                    logging_level=logging.ERROR,
-                )
-        except (OSError, RuntimeError, ValueError) as error:
-            tried = "started here" if address == "local" else f"reached at {address!r}"
-            raise ClusterError(
-                f"Ray cannot be {tried}: {_line(error)}. To fix this, pass the address that ray "
-                "start printed, or none to work on this machine alone."
-            ) from error
-    try:
-        with _quiet(), _explained():
-            yield ray
-    finally:
-        if ours:
-            ray.shutdown()
-
-
-def _knock(address: str) -> None:
-    """Fail at once where nobody listens: Ray itself would try for minutes."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if host and port.isdigit():
-        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
-
-
-def _line(error: BaseException) -> str:
-    """What is wrong, from Ray's many lines: the end of a worker's traceback, or the first line."""
-    told, chained, _ = str(error).partition("\n\nThe above exception was the direct cause")
-    lines = [line.strip() for line in told.splitlines() if line.strip()] or [type(error).__name__]
-    return lines[-1 if chained else 0].rstrip(".")
-
-
-@contextlib.contextmanager
-def _hushed() -> Iterator[None]:
-    """Drop what is written to stderr: there Ray's core says that it was told to be quiet."""
-    shown, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 2)
-    try:
-        yield
-    finally:
-        os.dup2(shown, 2)
-        os.close(shown)
-        os.close(nothing)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep Ray Data's messages in its log files, and its advice on settings to itself."""
+    ray = import_ray()
+    started = not ray.is_initialized()
+    if started:
+        _start(ray, address or os.environ.get("RAY_ADDRESS") or "local", workers)
+    # Ray Data's messages go to its log files only.
     handlers = logging.getLogger("ray.data").handlers
-    shown = [handler for handler in handlers if isinstance(handler, logging.StreamHandler)]
-    levels = [handler.level for handler in shown]
-    for handler in shown:
+    levels = {h: h.level for h in handlers if isinstance(h, logging.StreamHandler)}
+    for handler in levels:
         handler.setLevel(logging.CRITICAL)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module=r"ray\.data\.")
-            yield
-    finally:
-        for handler, level in zip(shown, levels, strict=True):
-            handler.setLevel(level)
-
-
-@contextlib.contextmanager
-def _explained() -> Iterator[None]:
-    """Turn what Ray raises when it gives up into one line."""
-    try:
-        yield
+            yield ray
     except Exception as error:
         if not type(error).__module__.startswith("ray."):
             raise
+        again = "Finished work is saved: run the same command again to resume."
+        raise ClusterError(f"Ray gave up: {_one_line(error)}. {again}") from error
+    finally:
+        for handler, level in levels.items():
+            handler.setLevel(level)
+        if started:
+            ray.shutdown()
+
+
+def _start(ray: Any, address: str, workers: int) -> None:
+    """Start Ray on this machine, or connect to an address."""
+    cpus = workers if address == "local" and workers else None
+    quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    stderr = os.dup(2)
+    try:
+        if host and port.isdigit():  # where nothing listens, Ray 2.60 would retry for minutes
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        with open(os.devnull, "wb") as nothing:  # Ray's core reports there that it is quiet
+            os.dup2(nothing.fileno(), 2)
+        ray.init(address, num_cpus=cpus, **quiet)
+    except (OSError, RuntimeError, ValueError) as error:
+        tried = "started here" if address == "local" else f"reached at {address!r}"
         raise ClusterError(
-            f"Ray gave up: {_line(error)}. What is done is kept: the same command goes on."
+            f"Ray cannot be {tried}: {_one_line(error)}. To fix this, pass the address that ray "
+            "start printed, or none to work on this machine alone."
         ) from error
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+
+
+def _one_line(error: BaseException) -> str:
+    """Return the cause from Ray's long text: the end of a worker's traceback, or line one."""
+    text, chained, _ = str(error).partition("\n\nThe above exception was the direct cause")
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
+    return lines[-1 if chained else 0].rstrip(".")

@@ -1,92 +1,116 @@
-"""What a run has made so far, in a folder of its own: parts, notes, and what they belong to."""
+"""The folder in which an embedding run saves finished rows, so that a later run can resume."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
+import time
+from collections import defaultdict, deque
 from pathlib import Path
 from typing import Any
 
+from artlas.embedding import table
+from artlas.embedding.pieces import LoadedInput, Piece
 from artlas.errors import ReadError, raise_read_error
 from artlas.files import stored
 from artlas.files.untrusted import read_npz
 
 MANIFEST, BUDGET_NOTE = "manifest.json", "budget.json"
+SAVE_BYTES, SAVE_SECONDS = 1 << 27, 10.0  # rows that a killed run may lose
 
 
-class Parts:
-    """The rows of inputs in parts NUMBER-FIRST.npz; a note NUMBER.json tells that all are there.
+class RunState:
+    """Parts NUMBER-FIRST.npz with the rows of pieces, and a note NUMBER.json per finished input.
 
-    They outlive the process, not the machine: what is found damaged is dropped.
+    Parts survive the end of the process. They are not synchronised to disk, so a crash of the
+    machine may damage them: damaged parts are dropped when the run resumes.
+
+    finished: the note of every input whose parts are all saved, its numbers of graphs and features
+    by number of the input; saved: the number of rows of every part, by input and first graph.
     """
 
-    def __init__(self, folder: Path, wanted: dict[str, Any]) -> None:
-        """Go on with the parts in a folder, which must be of the run ``wanted``, or begin."""
+    def __init__(self, folder: Path, settings: dict[str, Any], budget: int) -> None:
+        """Resume from a folder, which must be of a run with the same settings, or create it.
+
+        Another budget cuts inputs into other pieces, so it drops the parts of unfinished inputs.
+        """
         self.folder = folder
-        manifest = self.folder / MANIFEST
+        self.finished: dict[int, dict[str, int]] = {}
+        self.saved: dict[int, dict[int, int]] = defaultdict(dict)
+        self._pending, self._bytes, self._last = deque[Piece](), 0, time.monotonic()
+        manifest, settings = folder / MANIFEST, json.loads(json.dumps(settings))
         if manifest.exists() and manifest.stat().st_size:
-            if stored.read_json(manifest) != wanted:
-                fix = f"delete {self.folder}, or write to another file"
+            if stored.read_json(manifest) != settings:
                 raise_read_error(
-                    manifest, "another run into this file was broken off", "its parts", fix
+                    manifest,
+                    "an interrupted run into this file had other inputs or settings",
+                    "its saved parts",
+                    f"delete {folder}, or write to another file",
                 )
-            self._drop_damaged()
+            self._scan({"budget": budget})
         else:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            self.folder.mkdir(parents=True)
-            stored.write_json(manifest, wanted, durable=False)
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            stored.write_json(manifest, settings, durable=False)
+        stored.write_json(folder / BUDGET_NOTE, {"budget": budget}, durable=False)
 
-    def cut_by(self, budget: int) -> None:
-        """Drop the parts of unfinished inputs that another budget has cut at other graphs."""
-        note, content = self.folder / BUDGET_NOTE, {"budget": budget}
-        if not (note.exists() and note.stat().st_size and stored.read_json(note) == content):
-            for number, parts in self.begun().items():
-                if self.finished(number) is None:
-                    for first in parts:
-                        self.part(number, first).unlink()
-        stored.write_json(note, content, durable=False)
+    def add(self, piece: Piece) -> None:
+        """Save the rows of a piece, some time later together with others."""
+        assert piece.rows is not None
+        self._pending.append(piece)
+        self._bytes += piece.rows.nbytes
+        if self._bytes >= SAVE_BYTES or time.monotonic() - self._last >= SAVE_SECONDS:
+            self.save_pending()
 
-    def finished(self, number: int) -> dict[str, Any] | None:
-        """How many graphs and features an input has whose parts are all there; else None."""
-        done = self._note(number)
-        return stored.read_json(done) if done.exists() else None
+    def save_pending(self) -> None:
+        """Save the rows of all pieces added so far, and mark inputs that are now finished."""
+        while self._pending:
+            piece = self._pending[0]
+            assert piece.rows is not None
+            saved = self.saved[piece.number]
+            table.write(self.part(piece.number, piece.first), [piece.rows], durable=False)
+            saved[piece.first] = piece.count
+            if sum(saved.values()) == piece.total:
+                self.finished[piece.number] = {"graphs": piece.total, "width": piece.width}
+                note = self.folder / f"{piece.number:06d}.json"
+                stored.write_json(note, self.finished[piece.number], durable=False)
+            self._pending.popleft()
+        self._bytes, self._last = 0, time.monotonic()
 
-    def finish(self, number: int, graphs: int, width: int) -> None:
-        """Note that all parts of an input are there."""
-        content = {"graphs": graphs, "width": width}
-        stored.write_json(self._note(number), content, durable=False)
+    def load(self, number: int, name: str) -> LoadedInput:
+        """Return a finished input, all of whose pieces are saved."""
+        graphs, width = self.finished[number]["graphs"], self.finished[number]["width"]
+        pieces = (
+            Piece(number, name, first, count, graphs, width, saved=True)
+            for first, count in sorted(self.saved[number].items())
+        )
+        return LoadedInput(graphs, width, pieces)
 
     def part(self, number: int, first: int) -> Path:
-        """Where the rows of an input's graphs from ``first`` on are kept."""
+        """Return the file for the rows of an input from its graph ``first`` on."""
         return self.folder / f"{number:06d}-{first:012d}.npz"
 
-    def begun(self) -> dict[int, set[int]]:
-        """Of every input, the first graphs of the parts that are there."""
-        parts: dict[int, set[int]] = {}
-        for path in self.folder.glob("*.npz"):
+    def _scan(self, budget: dict[str, int]) -> None:
+        """Find what is saved, and delete what is damaged or was cut by another budget."""
+        for path in self.folder.glob("*-*.npz"):
             number, first = map(int, path.stem.split("-"))
-            parts.setdefault(number, set()).add(first)
-        return parts
-
-    def _note(self, number: int) -> Path:
-        return self.folder / f"{number:06d}.json"
-
-    def _drop_damaged(self) -> None:
-        """Drop what a machine that died has left without its end: parts and notes may be so."""
-        rows = {
-            number: sum(self._length(self.part(number, first)) for first in parts)
-            for number, parts in self.begun().items()
-        }
-        for note in self.folder.glob("[0-9]*.json"):
+            try:
+                self.saved[number][first] = len(read_npz(path, only=("index",))["index"])
+            except ReadError:
+                path.unlink()
+        for path in self.folder.glob("[0-9]*.json"):
+            number, note = int(path.stem), {}
             with contextlib.suppress(ReadError):
-                if stored.read_json(note)["graphs"] == rows.get(int(note.stem), 0):
-                    continue
-            note.unlink()
-
-    def _length(self, part: Path) -> int:
-        """How many rows a part has; one that cannot be read is dropped."""
-        try:
-            return len(read_npz(part, only=("index",))["index"])
-        except ReadError:
-            part.unlink()
-            return 0
+                note = stored.read_json(path)
+            if note and note["graphs"] == sum(self.saved[number].values()):
+                self.finished[number] = note
+            else:
+                path.unlink()
+        previous = self.folder / BUDGET_NOTE
+        with contextlib.suppress(ReadError):
+            if stored.read_json(previous) == budget:
+                return
+        for number in self.saved.keys() - self.finished.keys():
+            for first in self.saved.pop(number):
+                self.part(number, first).unlink()

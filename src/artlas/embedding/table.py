@@ -1,4 +1,4 @@
-"""A table of vectors on disk: which graph, how well the atlas covers it, and its representation."""
+"""Tables of vectors on disk: Parquet, NumPy or CSV, with the facts of how they were made."""
 
 from __future__ import annotations
 
@@ -13,23 +13,22 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas.errors import quoted, raise_read_error
+from artlas.errors import ReadError, quoted, raise_read_error
 from artlas.files.atomic import atomic
 from artlas.files.untrusted import read_npz
 
-ENDINGS = (".parquet", ".npz", ".csv")
-UNLABELLED = np.iinfo(np.int64).min  # null in Parquet, empty in CSV
-GROUP = 1 << 25  # bytes of a row group of Parquet, which is what its writer holds in memory
+UNLABELLED = np.iinfo(np.int64).min  # written as null in Parquet, as an empty field in CSV
+ROW_GROUP_BYTES = 1 << 25  # of Parquet; its writer holds one row group in memory
 COLUMNS = ("source", "index", "label", "coverage", "residual", "energies", "z")
 
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """Rows of graphs.
+    """Rows of a table, one per graph.
 
-    source [n]: where a graph came from; index [n]: its number there; label [n], UNLABELLED where
-    there is none; coverage, residual [n]; energies [n, K]; z [n, d]; facts: what made them, with
-    the names of the columns of z.
+    source [n]: name of the input; index [n]: number of the graph in it; label [n]: its class, or
+    UNLABELLED; coverage, residual [n]; energies [n, K]; z [n, d]: the representation; facts: the
+    model, the representation and the names of the columns of z.
     """
 
     source: NDArray[np.str_]
@@ -45,87 +44,65 @@ class Vectors:
         return len(self.index)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All columns by name."""
+        """Return all columns by name."""
         return {name: getattr(self, name) for name in COLUMNS}
 
-    def rows(self, start: int, stop: int) -> Vectors:
-        """Some of the rows."""
-        cut = {name: values[start:stop] for name, values in self.arrays().items()}
-        return Vectors(**cut, facts=self.facts)
+    def slice(self, start: int, stop: int) -> Vectors:
+        """Return a range of the rows."""
+        columns = {name: values[start:stop] for name, values in self.arrays().items()}
+        return Vectors(**columns, facts=self.facts)
 
     @property
     def nbytes(self) -> int:
-        """What the columns take of memory."""
-        return sum(values.nbytes for values in self.arrays().values())
+        """Memory of the columns in bytes."""
+        return sum(getattr(self, name).nbytes for name in COLUMNS)
+
+
+def check_format(path: Path) -> str:
+    """Return the ending of a table's file name, after checking that it can be written here."""
+    ending = path.suffix.lower()
+    if ending not in _WRITERS:
+        fix = f"use {', '.join(_WRITERS)}"
+        raise_read_error(path, "the ending tells no format", quoted(path.suffix), fix)
+    if ending == ".parquet":
+        _import_pyarrow(path)
+    return ending
 
 
 def write(
-    path: Path, parts: Iterable[Vectors], part: Path | None = None, durable: bool = True
+    path: Path, parts: Iterable[Vectors], unfinished: Path | None = None, durable: bool = True
 ) -> int:
-    """Write parts as one file, Parquet, NumPy or CSV by its ending; whole or not at all.
+    """Write at least one part as a table in the format of its ending; return the number of rows.
 
-    ``part`` and ``durable`` are as for :func:`artlas.files.untrusted.atomic`.
+    ``unfinished`` and ``durable`` are as for :func:`artlas.files.atomic.atomic`.
     """
-    writer = {".parquet": _write_parquet, ".npz": _write_npz, ".csv": _write_csv}[ending(path)]
+    writer = _WRITERS[check_format(path)]
     path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic(path, part, durable) as out:
+    with atomic(path, unfinished, durable) as out:
         return writer(out, iter(parts))
 
 
-def ending(path: Path) -> str:
-    """The ending of a file of vectors, which must be one that is known."""
-    if path.suffix.lower() not in ENDINGS:
-        raise_read_error(
-            path, "the ending tells no format", quoted(path.suffix), f"use {', '.join(ENDINGS)}"
-        )
-    if path.suffix.lower() == ".parquet":
-        _arrow(path)
-    return path.suffix.lower()
-
-
 def read(path: Path) -> Vectors:
-    """Read what :func:`write` wrote, from Parquet or NumPy."""
+    """Read a Parquet or NumPy table that :func:`write` wrote."""
     if not path.is_file():
         raise_read_error(path, "there is no such file", "no file", "make one with artlas embed")
-    if path.suffix.lower() == ".npz":
-        return _of_arrays(path, read_npz(path))
-    if ending(path) != ".parquet":
-        raise_read_error(
-            path, "vectors are not read from CSV", quoted(path.suffix), "write .parquet or .npz"
-        )
-    _, parquet = _arrow(path)
+    reader = {".parquet": _read_parquet, ".npz": _read_npz}.get(check_format(path))
+    if reader is None:
+        fix = "write .parquet or .npz"
+        raise_read_error(path, "vectors are not read from CSV", quoted(path.suffix), fix)
     try:
-        table = parquet.read_table(path)
-        facts = json.loads((table.schema.metadata or {}).get(b"artlas", b"null"))
-        arrays = {name: table.column(name).combine_chunks() for name in table.column_names}
-        columns = {
-            name: arrays[name].to_numpy(zero_copy_only=False)
-            for name in ("index", "coverage", "residual")
-        }
-        columns["source"] = np.array(arrays["source"].to_pylist(), dtype=np.str_)
-        columns["label"] = arrays["label"].fill_null(UNLABELLED).to_numpy(zero_copy_only=False)
-        for name in ("energies", "z"):
-            flat = arrays[name].flatten().to_numpy(zero_copy_only=False)
-            columns[name] = flat.reshape(len(table), -1)
+        columns, facts = reader(path)
+        if not isinstance(facts, dict):
+            raise ValueError("no facts of how it was made")
+    except ReadError:
+        raise
     except (KeyError, ValueError, OSError) as error:
         fix = "make one with artlas embed"
         raise_read_error(path, "this is not a table of vectors", quoted(str(error)), fix)
-    return _checked(path, columns, facts)
+    return Vectors(**columns, facts=facts)
 
 
-def _of_arrays(path: Path, arrays: dict[str, Any]) -> Vectors:
-    facts = json.loads(str(arrays.pop("facts"))) if "facts" in arrays else None
-    return _checked(path, arrays, facts)
-
-
-def _checked(path: Path, arrays: dict[str, Any], facts: Any) -> Vectors:
-    if not isinstance(facts, dict) or not set(COLUMNS) <= set(arrays):
-        fix = "make one with artlas embed"
-        raise_read_error(path, "this is not a table of vectors", quoted(sorted(arrays)), fix)
-    return Vectors(**{name: arrays[name] for name in COLUMNS}, facts=facts)
-
-
-def _arrow(path: Path) -> tuple[Any, Any]:
+def _import_pyarrow(path: Path) -> tuple[Any, Any]:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -137,45 +114,62 @@ def _arrow(path: Path) -> tuple[Any, Any]:
     return pyarrow, pyarrow.parquet
 
 
+def _read_parquet(path: Path) -> tuple[dict[str, Any], Any]:
+    _, parquet = _import_pyarrow(path)
+    table = parquet.read_table(path)
+    columns: dict[str, Any] = {}
+    for name in COLUMNS:
+        values = table.column(name).combine_chunks()
+        if name == "source":
+            columns[name] = np.array(values.to_pylist(), dtype=np.str_)
+        elif name in ("energies", "z"):
+            flat = values.flatten().to_numpy(zero_copy_only=False)
+            columns[name] = flat.reshape(len(table), -1)
+        else:
+            filled = values.fill_null(UNLABELLED) if name == "label" else values
+            columns[name] = filled.to_numpy(zero_copy_only=False)
+    return columns, json.loads((table.schema.metadata or {}).get(b"artlas", b"null"))
+
+
+def _read_npz(path: Path) -> tuple[dict[str, Any], Any]:
+    arrays = read_npz(path)
+    return {name: arrays[name] for name in COLUMNS}, json.loads(str(arrays["facts"]))
+
+
 def _write_parquet(out: IO[bytes], parts: Iterator[Vectors]) -> int:
-    arrow, parquet = _arrow(Path("vectors.parquet"))
-    first = next(parts, None)
-    if first is None:
-        return 0
-    held, count, room = _table(arrow, first), len(first), max(1, GROUP * len(first) // first.nbytes)
-    # A dictionary of floats is never small, and nobody asks for their extremes.
+    """Write row groups of equal length, so that the file does not depend on its parts."""
+    arrow, parquet = _import_pyarrow(Path("vectors.parquet"))
+    first = next(parts)
+    buffer, count = _arrow_table(arrow, first), len(first)
+    group = max(1, ROW_GROUP_BYTES * count // first.nbytes)  # rows
+    # Dictionaries of floats save no space, and statistics of vectors serve no query.
     writer = parquet.ParquetWriter(
         out,
-        held.schema,
+        buffer.schema,
         compression="zstd",
         compression_level=1,
         use_dictionary=["source"],
         write_statistics=list(COLUMNS[:-2]),
     )
-
-    def write(table: Any) -> None:
-        # groups of so many rows: a file does not show in which parts it was made
-        writer.write_table(table.combine_chunks(), row_group_size=room)
-
     del first
     try:
         for part in parts:
-            held = arrow.concat_tables([held, _table(arrow, part)])
+            buffer = arrow.concat_tables([buffer, _arrow_table(arrow, part)])
             count += len(part)
-            while len(held) >= room:
-                write(held.slice(0, room))
-                held = held.slice(room)
-        if len(held):
-            write(held)
+            while len(buffer) >= group:
+                writer.write_table(buffer.slice(0, group).combine_chunks(), row_group_size=group)
+                buffer = buffer.slice(group)
+        if len(buffer):
+            writer.write_table(buffer.combine_chunks(), row_group_size=group)
         writer.close()
     except BaseException:
-        writer.is_open = False  # or it would write an end when it is collected, to a closed file
+        writer.is_open = False  # else its destructor would write a footer to the closed file
         raise
     return count
 
 
-def _table(arrow: Any, part: Vectors) -> Any:
-    """Rows as Arrow has them, the vectors without a copy."""
+def _arrow_table(arrow: Any, part: Vectors) -> Any:
+    """Return the rows as an Arrow table that shares the memory of the vectors."""
     columns = {}
     for name, values in part.arrays().items():
         if values.ndim == 2:
@@ -188,12 +182,12 @@ def _table(arrow: Any, part: Vectors) -> Any:
 
 
 def _write_npz(out: IO[bytes], parts: Iterator[Vectors]) -> int:
-    whole = list(parts)
+    rows = list(parts)
     columns: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in whole]) for name in COLUMNS
+        name: np.concatenate([getattr(part, name) for part in rows]) for name in COLUMNS
     }
-    np.savez(out, facts=np.array(json.dumps(whole[0].facts)), **columns)
-    return sum(map(len, whole))
+    np.savez(out, facts=np.array(json.dumps(rows[0].facts)), **columns)
+    return len(columns["index"])
 
 
 def _write_csv(out: IO[bytes], parts: Iterator[Vectors]) -> int:
@@ -201,13 +195,16 @@ def _write_csv(out: IO[bytes], parts: Iterator[Vectors]) -> int:
     writer, count = csv.writer(text), 0
     for part in parts:
         if count == 0:
-            bases = [f"e_{k}" for k in range(part.energies.shape[1])]
-            writer.writerow([*COLUMNS[:-2], *bases, *part.facts["names"]])
-        labels = ["" if mark == UNLABELLED else mark for mark in part.label.tolist()]
-        plain = part.source.tolist(), part.index.tolist(), labels
+            energies = [f"e_{k}" for k in range(part.energies.shape[1])]
+            writer.writerow([*COLUMNS[:-2], *energies, *part.facts["names"]])
+        labels = ["" if label == UNLABELLED else label for label in part.label.tolist()]
         numbers = np.column_stack([part.coverage, part.residual, part.energies, part.z])
-        for source, index, label, row in zip(*plain, numbers, strict=True):
-            writer.writerow([source, index, label, *map(str, row)])
+        rows = zip(part.source.tolist(), part.index.tolist(), labels, numbers, strict=True)
+        for source, index, label, values in rows:
+            writer.writerow([source, index, label, *map(str, values)])
         count += len(part)
     text.detach()
     return count
+
+
+_WRITERS = {".parquet": _write_parquet, ".npz": _write_npz, ".csv": _write_csv}

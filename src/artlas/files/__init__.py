@@ -1,1 +1,1 @@
-"""Open files of strangers safely, and write our own whole or not at all."""
+"""Read untrusted files safely, and write our own files whole or not at all."""

@@ -1,4 +1,4 @@
-"""Read and write the JSON and safetensors files that artlas keeps."""
+"""Read and write the JSON and safetensors files of models and runs."""
 
 from __future__ import annotations
 
@@ -15,30 +15,34 @@ from artlas.files.atomic import atomic
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    """Write tensors by name as a safetensors file."""
     with atomic(path) as out:
         out.write(serialise({name: value.contiguous() for name, value in tensors.items()}))
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Read a safetensors file."""
     try:
-        with safe_open(path, framework="pt") as stored:
-            return {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
         raise_read_error(
-            path, "this is not a whole safetensors file", quoted(str(error)), "write it anew"
+            path, "this is not a whole safetensors file", quoted(str(error)), "write it again"
         )
 
 
 def write_json(path: Path, content: Any, durable: bool = True) -> None:
+    """Write content as indented JSON; ``durable`` is as for :func:`artlas.files.atomic.atomic`."""
     with atomic(path, durable=durable) as out:
         out.write((json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise_read_error(path, "this is not a JSON file", quoted(str(error)), "write it anew")
+        raise_read_error(path, "this is not a JSON file", quoted(str(error)), "write it again")
     if not isinstance(content, dict):
-        raise_read_error(path, "this is not a JSON object", quoted(content), "write it anew")
+        raise_read_error(path, "this is not a JSON object", quoted(content), "write it again")
     return content

@@ -21,6 +21,7 @@ from artlas.errors import raise_read_error
 from artlas.files import atomic as writing
 from artlas.files import untrusted
 from artlas.graphs.collection import Graphs
+from artlas_paper.datasets import file_lock
 from artlas_paper.datasets.registry import DatasetError
 
 FORMAT = 1
@@ -93,7 +94,7 @@ def locked(root: Path, name: str) -> Iterator[None]:
             f"{folder} cannot be written to ({error.strerror}). "
             "To fix this, pass a data root that you may write to, by --root or $ARTLAS_DATA."
         ) from error
-    with writing.locked(lock):
+    with file_lock.locked(lock):
         yield
 
 

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artlas import evaluation
-from artlas.files.atomic import atomic, locked
+from artlas.files.atomic import atomic
 from artlas.graphs.collection import Graphs
 from artlas.nodes.ego import EgoGraphs
 from artlas.training.loop import Progress
 from artlas_paper import datasets
+from artlas_paper.datasets.file_lock import locked
 from artlas_paper.datasets.registry import find
 from artlas_paper.transfer import embeddings
 from artlas_paper.transfer.embeddings import Target

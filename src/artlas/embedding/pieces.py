@@ -1,0 +1,126 @@
+"""Inputs of an embedding run, the pieces they are cut into, and the rows of a piece."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artlas.embedding.table import UNLABELLED, Vectors
+from artlas.graphs.collection import Graphs
+from artlas.method import checkpoint
+from artlas.method.batching import nodes_within_budget, split_by_budget
+from artlas.method.energy import coverage
+from artlas.method.model import ART
+from artlas.method.representations import feature_names
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file, or a folder in TU layout, with its name in the table and its format if given.
+
+    digest: hash of the bytes, for a temporary copy whose modification time means nothing.
+    """
+
+    path: Path
+    name: str
+    format: str | None = None
+    digest: str | None = None
+
+    def fingerprint(self) -> list[object]:
+        """Return values that change when the input changes."""
+        if self.digest is not None:
+            return [self.name, self.format, self.digest]
+        stats = [file.stat() for file in self._files()]
+        return [self.name, self.format, [[stat.st_size, stat.st_mtime_ns] for stat in stats]]
+
+    def size(self) -> int:
+        """Return the bytes on disk."""
+        return sum(file.stat().st_size for file in self._files())
+
+    def _files(self) -> list[Path]:
+        files = sorted(self.path.iterdir()) if self.path.is_dir() else [self.path]
+        return [file for file in files if file.exists()]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Consecutive graphs of one input, whose rows make up one part of the table.
+
+    number, name: of the input; first, count: number of the first graph, and how many there are;
+    total, width: graphs in the whole input, and features of a node; graphs: until they are
+    embedded; rows: once they are; saved: whether the rows were on disk when the run began;
+    oversized: whether the piece, a single graph, exceeds the budget of a batch.
+    """
+
+    number: int
+    name: str
+    first: int
+    count: int
+    total: int
+    width: int
+    graphs: Graphs | None = None
+    rows: Vectors | None = None
+    saved: bool = False
+    oversized: bool = False
+
+
+@dataclass(frozen=True)
+class LoadedInput:
+    """An input that was read: its number of graphs, features of a node, and its pieces."""
+
+    graphs: int
+    width: int
+    pieces: Iterator[Piece]
+
+
+def cut_into_pieces(
+    graphs: Graphs, number: int, name: str, model: ART, budget: int, saved: Container[int]
+) -> Iterator[Piece]:
+    """Cut an input into pieces within the budget.
+
+    saved: first graphs of the pieces that are on disk already.
+    """
+    room, first = nodes_within_budget(model.config, graphs.num_features, budget), 0
+    for part in split_by_budget(model.config, graphs, budget):
+        piece = Piece(number, name, first, len(part), len(graphs), graphs.num_features)
+        if first in saved:
+            yield dataclasses.replace(piece, saved=True)
+        else:
+            yield dataclasses.replace(piece, graphs=part, oversized=part.num_nodes > room)
+        first += len(part)
+
+
+def embed_piece(
+    model: ART, graphs: Graphs, representation: str, name: str, first: int = 0
+) -> Vectors:
+    """Embed graphs of the input ``name`` into rows numbered from ``first``."""
+    z, energies, residuals = model.embed_with_energies(graphs, representation)
+    facts = {
+        "representation": representation,
+        "model": dataclasses.asdict(model.config),
+        "weights": checkpoint.weights_hash(model),
+        "names": feature_names(model.config, representation, graphs.num_features),
+    }
+    return Vectors(
+        source=np.full(len(graphs), name),
+        index=np.arange(first, first + len(graphs)),
+        label=graph_labels(graphs),
+        coverage=coverage(energies, model.config.coverage_temperature).cpu().numpy(),
+        residual=residuals.amax(1).cpu().numpy(),
+        energies=energies.cpu().numpy(),
+        z=z.cpu().numpy(),
+        facts=facts,
+    )
+
+
+def graph_labels(graphs: Graphs) -> NDArray[np.int64]:
+    """Return the class of every graph, or UNLABELLED where graphs have no integer class."""
+    y = graphs.y
+    if y is None or y.shape != (len(graphs),) or y.is_floating_point():
+        return np.full(len(graphs), UNLABELLED)
+    return y.numpy().astype(np.int64)
