@@ -47,7 +47,7 @@ def check(found_by, expected_by, inputs, tolerance):
 
 @pytest.mark.parametrize("size", [1.0, 300.0])  # of scores: exp(300) is no float32
 @pytest.mark.parametrize(("heads", "width"), HEADS_AND_WIDTHS)
-def test_additive_attention_is_a_dense_softmax(kernel, graphs, heads, width, size):
+def test_additive_attention_is_a_dense_softmax(graphs, heads, width, size):
     pattern = adjacency(graphs) | torch.eye(graphs.num_nodes, dtype=torch.bool)
     torch.manual_seed(1)
     values = torch.randn(graphs.num_nodes, heads * width)
@@ -68,7 +68,7 @@ def test_additive_attention_is_a_dense_softmax(kernel, graphs, heads, width, siz
 
 @pytest.mark.parametrize("size", [1.0, 20.0])
 @pytest.mark.parametrize(("depth", "width"), HEADS_AND_WIDTHS)
-def test_product_attention_is_a_dense_softmax(kernel, graphs, depth, width, size):
+def test_product_attention_is_a_dense_softmax(graphs, depth, width, size):
     pattern = adjacency(graphs)
     assert not pattern.any(1).all()  # some node has no neighbour
     torch.manual_seed(2)
@@ -84,7 +84,7 @@ def test_product_attention_is_a_dense_softmax(kernel, graphs, depth, width, size
     check(found, expected, [query, key, value], 3e-5 * size)
 
 
-def test_no_edges_at_all(kernel):
+def test_no_edges_at_all():
     graphs = from_dense([np.zeros((3, 3))])
     values, ones = torch.randn(3, 4), torch.ones(3, 2)
     place = graphs.row_ptr, graphs.col
@@ -93,7 +93,7 @@ def test_no_edges_at_all(kernel):
 
 
 @pytest.mark.parametrize("width", [1, 33, 64, 128])  # the last two are kept in registers
-def test_normalised_sums_are_a_dense_product(kernel, graphs, width):
+def test_normalised_sums_are_a_dense_product(graphs, width):
     nodes = graphs.num_nodes
     torch.manual_seed(3)
     scale, bias = torch.rand(nodes) + 0.1, torch.randn(width)
@@ -120,7 +120,7 @@ def test_normalised_sums_are_a_dense_product(kernel, graphs, width):
 
 
 @pytest.mark.parametrize("width", [1, 33, 64, 128])
-def test_self_sums_are_a_dense_product(kernel, graphs, width):
+def test_self_sums_are_a_dense_product(graphs, width):
     nodes = graphs.num_nodes
     torch.manual_seed(6)
     values, eps, bias = torch.randn(nodes, width), torch.tensor([0.3]), torch.randn(width)
@@ -137,7 +137,7 @@ def test_self_sums_are_a_dense_product(kernel, graphs, width):
 
 
 @pytest.mark.parametrize(("heads", "width"), [(3, 5), (4, 16)])
-def test_what_is_no_number_is_not_hidden(kernel, graphs, heads, width):
+def test_what_is_no_number_is_not_hidden(graphs, heads, width):
     """A diverged model must not look sound: each row that sees a nan is nan."""
     place, nodes = (graphs.row_ptr, graphs.col), graphs.num_nodes
     values, scores = torch.randn(nodes, heads * width), torch.randn(nodes, heads)
@@ -155,23 +155,3 @@ def test_what_is_no_number_is_not_hidden(kernel, graphs, heads, width):
     found = product_attention(scores, wrong, values, *place)
     assert torch.equal(found.isnan().all(1), seen)
     assert torch.equal(found.isnan().any(1), seen)
-
-
-def test_threads_do_not_change_a_bit():
-    graphs = from_dense([random_dense(300, 0.4, np.random.default_rng(3))])
-    torch.manual_seed(4)
-    place, before, made = (graphs.row_ptr, graphs.col), torch.get_num_threads(), []
-    inputs = [torch.randn(300, 64), *torch.randn(2, 300, 4)]
-    try:
-        for threads in (1, 3):
-            torch.set_num_threads(threads)
-            given = [t.clone().requires_grad_() for t in inputs]
-            one = additive_attention(*given, *place, 0.2)
-            other = product_attention(*given[1:], given[0], *place)
-            third = normalised_sums(given[0], None, inputs[1][:, 0].contiguous(), *place)
-            grads = torch.autograd.grad((one * other * third).sum(), given)
-            made.append([one, other, third, *grads])
-    finally:
-        torch.set_num_threads(before)
-    for a, b in zip(*made, strict=True):
-        assert torch.equal(a, b)

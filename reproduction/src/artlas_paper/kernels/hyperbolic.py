@@ -11,6 +11,8 @@ where c, s are cosh, sinh or cos, sin. The first argument of every map is the cu
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -56,8 +58,9 @@ def inner(curvature: int, x: Tensor, y: Tensor) -> Tensor:
     return _dot(x[:, 1:], y[:, 1:]) + curvature * x[:, :1] * y[:, :1]
 
 
-def unit(curvature: int, x: Tensor) -> Tensor:
-    return torch.nn.functional.normalize(x, dim=1, eps=1e-12)
+def manifold_map(name: str, curvature: int, x: Tensor, y: Tensor | None = None) -> Tensor:
+    """Apply the map of that name in this module to rows x [N, .] and, for some maps, y [N, .]."""
+    return _MAPS[name](curvature, *((x,) if y is None else (x, y)))
 
 
 def _onto(curvature: int, values: Tensor) -> Tensor:
@@ -72,3 +75,8 @@ def _dot(x: Tensor, y: Tensor) -> Tensor:
 
 def _norm(values: Tensor) -> Tensor:
     return (values.square().sum(1, keepdim=True) + TINY**2).sqrt()
+
+
+_MAPS: dict[str, Callable[..., Tensor]] = {
+    function.__name__: function for function in (from_origin, to_origin, mean, walk, carried)
+}
