@@ -50,7 +50,7 @@ def dropout(x: Tensor, share: float, seed: int) -> Tensor:
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, rectify: bool = False) -> Tensor:
-    """Map rows x [..., d] to :math:`x W^T + b`, W [o, d] and b [o], and apply a ReLU if asked to."""
+    """Map rows x [..., d] to :math:`x W^T + b`, W [o, d] and b [o]; apply a ReLU if asked."""
     out = functional.linear(x, weight, bias)
     return torch.relu(out) if rectify else out
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-#include "core/kernel_tables.hpp"
+#include "core/instruction_set.hpp"
 #include "core/thread_pool.hpp"
 
 namespace artlas {
@@ -26,37 +26,28 @@ constexpr float DEFICIT_FLOOR = 1e-8f;
 constexpr float PAD_POTENTIAL = -1e30f;
 
 // How far the calls of this process are, and whether the one that runs should end early.
-class Watch {
+class Progress {
  public:
   bool (*interrupted)() = nullptr;  // whether the user wants it to end
 
   // nodes times bases that were aligned since the process began
-  int64_t done() const { return done_.load(std::memory_order_relaxed); }
-  void count(int64_t nodes) { done_.fetch_add(nodes, std::memory_order_relaxed); }
+  int64_t aligned() const { return aligned_.load(std::memory_order_relaxed); }
+  void count(int64_t nodes) { aligned_.fetch_add(nodes, std::memory_order_relaxed); }
 
   // Asks now and then; only the thread that made the call may.
-  void ask(std::atomic<bool>& stopped) {
+  void check_interrupt(std::atomic<bool>& stopped) {
     const auto now = std::chrono::steady_clock::now();
-    if (!interrupted || now - asked_ < std::chrono::milliseconds(50)) return;
-    asked_ = now;
+    if (!interrupted || now - checked_ < std::chrono::milliseconds(50)) return;
+    checked_ = now;
     if (interrupted()) stopped = true;
   }
 
  private:
-  std::atomic<int64_t> done_{0};
-  static thread_local inline std::chrono::steady_clock::time_point asked_;
+  std::atomic<int64_t> aligned_{0};
+  static thread_local inline std::chrono::steady_clock::time_point checked_;
 };
-inline Watch watch;
+inline Progress progress;
 struct Interrupted {};
-
-const Ops* select_ops(int64_t padded_roles);
-const EncoderOps* select_encoder_ops();
-const GwOps* select_gw_ops();
-const AttentionOps* select_attention_ops();
-const MapOps* select_map_ops();
-const ColumnOps* select_column_ops();
-const LinearOps* select_linear_ops();
-const ForetellingOps* select_foretelling_ops();
 
 inline int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 
@@ -72,7 +63,7 @@ struct Batch {
   float scale, clamp;
   int threads;
 
-  const Ops* ops = nullptr;
+  const CouplingOps* ops = nullptr;
   int64_t mp = 0;
   Buffer<float> roles_t, relations, pad, nu, no_potential;
   Buffer<double> base_energy;  // chi(B_k)
@@ -89,7 +80,7 @@ struct Batch {
         no_potential(mp),
         base_energy(bases),
         roles_(roles_in) {
-    ops = select_ops(mp);
+    ops = select_coupling_ops(mp);
     std::memset(relations.data(), 0, sizeof(float) * bases * mp * mp);
     for (int64_t a = 0; a < mp; ++a) {
       pad[a] = a < roles ? 0.0f : 1.0f;

@@ -18,11 +18,14 @@ void each(int threads, int64_t count, double work, Work one) {
 
 }  // namespace
 
-void run_blocks(const float* x, const float* summed, const float* degree, int64_t nodes,
-                int64_t width, int threads, float* out) {
+void run_blocks(const EncoderGraph& graph, const float* x, const float* degree, int64_t width,
+                int threads, float* out) {
+  const int64_t nodes = graph.nodes;
+  const Buffer<float> summed(nodes * width);
+  run_neighbour_sum(graph, x, width, threads, summed.data());
   each(threads, (nodes + ROWS - 1) / ROWS, double(nodes * width), [&](int64_t part) {
     for (int64_t i = part * ROWS; i < std::min(nodes, (part + 1) * ROWS); ++i) {
-      const float *own = x + i * width, *near = summed + i * width;
+      const float *own = x + i * width, *near = summed.data() + i * width;
       float* to = out + 4 * i * width;
       std::copy_n(own, width, to);
       std::copy_n(near, width, to + width);
@@ -43,17 +46,17 @@ void run_averages(const AverageView& a, int threads, float* out) {
   }
   each(threads, int64_t(cuts.size()) - 1, double(first.back() * a.width), [&](int64_t part) {
     const int64_t low = cuts[part], high = cuts[part + 1], d = a.width;
-    if (a.of) std::fill(out + a.node_ptr[low] * d, out + a.node_ptr[high] * d, 0.0f);
+    if (a.class_of) std::fill(out + a.node_ptr[low] * d, out + a.node_ptr[high] * d, 0.0f);
     for (int64_t i = first[low]; i < first[high]; ++i) {
       const float* from = a.x + i * d;
-      float* to = out + (a.of ? a.of[i] : i) * d;
+      float* to = out + (a.class_of ? a.class_of[i] : i) * d;
       const double measure = a.measure ? a.measure[i] : 1.0;
-      if (a.of)
+      if (a.class_of)
         for (int64_t j = 0; j < d; ++j) to[j] += float(double(from[j]) / measure);
       else
         for (int64_t j = 0; j < d; ++j) to[j] = float(double(from[j]) / measure);
     }
-    if (a.of)
+    if (a.class_of)
       for (int64_t c = a.node_ptr[low]; c < a.node_ptr[high]; ++c)
         for (int64_t j = 0; j < d; ++j) out[c * d + j] /= a.count[c];
   });

@@ -1,20 +1,15 @@
 // Compiled once per instruction set (see CMakeLists.txt): the tables the driver calls through.
-#include "baselines/attention.hpp"
 #include "core/coupling_backward.hpp"
-#include "baselines/batch_norm.hpp"
 #include "core/encoder.hpp"
-#include "baselines/graphacl_loss.hpp"
 #include "gw/gw_kernels.hpp"
-#include "baselines/linear.hpp"
-#include "baselines/hyperbolic_maps.hpp"
 
 namespace artlas::ARTLAS_ISA {
 
 template <int MP>
-static const Ops* table() {
+static const CouplingOps* table() {
   using F = Forward<MP>;
   using B = Backward<MP>;
-  static constexpr Ops ops = {
+  static constexpr CouplingOps ops = {
       W,
       MP,
       F::fill,
@@ -40,7 +35,7 @@ static const Ops* table() {
   return &ops;
 }
 
-const Ops* ops(int64_t padded_roles) {
+const CouplingOps* coupling_ops(int64_t padded_roles) {
   switch (padded_roles) {
     case 16:
       return table<16>();
@@ -65,42 +60,6 @@ const GwOps* gw_ops() {
   static constexpr GwOps ops = {R::gradient, R::dot,   R::prices, R::transport,
                                 R::mirror,   R::round, R::trade};
   return &ops;
-}
-
-const AttentionOps* attention_ops() {
-  using A = Attention;
-  static constexpr AttentionOps ops = {A::additive, A::additive_backward, A::normalised, A::product,
-                                       A::product_backward};
-  return &ops;
-}
-
-const ColumnOps* column_ops() {
-  using C = ColumnKernels;
-  static constexpr ColumnOps ops = {C::moments, C::forward, C::sums, C::backward};
-  return &ops;
-}
-
-const LinearOps* linear_ops() {
-  using L = LinearKernels;
-  static constexpr LinearOps ops = {L::pack, L::product, L::backward};
-  return &ops;
-}
-
-const ForetellingOps* foretelling_ops() {
-  static constexpr ForetellingOps ops = {ForetellingKernels::errors};
-  return &ops;
-}
-
-const MapOps* map_ops() {
-  using M = Manifolds;
-#define ARTLAS_MAP(map)                               \
-  {                                                   \
-    M::forward_rows<M::map>, M::backward_rows<M::map> \
-  }
-  static constexpr MapOps ops[int(Map::count)] = {ARTLAS_MAP(FromOrigin), ARTLAS_MAP(ToOrigin),
-                                                  ARTLAS_MAP(Mean),       ARTLAS_MAP(Walk),
-                                                  ARTLAS_MAP(Carried),    ARTLAS_MAP(Unit)};
-  return ops;
 }
 
 }  // namespace artlas::ARTLAS_ISA

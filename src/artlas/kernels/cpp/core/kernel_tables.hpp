@@ -29,7 +29,7 @@ struct LogitView {
   float clamp;  // on |logit|; infinity for none
 };
 
-struct Ops {
+struct CouplingOps {
   int width;
   int64_t padded_roles;
 
@@ -123,134 +123,6 @@ struct EncoderOps {
                         float* out);
 };
 
-struct Pattern {  // a symmetric adjacency
-  int64_t nodes;
-  const int64_t* row_ptr;
-  const int32_t* col;
-};
-
-// Weights of j at i are softmaxes over neighbours of i, and i, of LeakyReLU(sent_j + met_i).
-struct Additive {
-  int64_t heads, width;
-  const float *values, *sent, *met;  // [N, heads, width], [N, heads]
-  float slope;
-};
-
-// Weights of j at i are softmaxes over neighbours of i of query_i . key_j.
-struct Product {
-  int64_t depth, width;
-  const float *query, *key, *value;  // [N, depth], [N, width]
-};
-
-// A graph convolution's S (A + own I) S, which is its own gradient, and a bias.
-struct Normalised {
-  int64_t width;
-  const float *values, *bias, *scale;  // [N, width], [width] or null, S [N] or null for ones
-  float own;
-};
-
-struct Received {                       // what a backward pass has beside the inputs
-  const float *grad, *log_sum, *along;  // of the result; log of softmaxes' sums; grad . result
-};
-
-// Rows r0..r1; space: 4 heads (degree + 1) + heads + 4 registers, by the largest row
-struct AttentionOps {
-  void (*additive)(const Pattern&, const Additive&, int64_t r0, int64_t r1, float* space,
-                   float* out, float* log_sum);
-  void (*additive_backward)(const Pattern&, const Additive&, const Received&, int64_t r0,
-                            int64_t r1, float* space, float* d_values, float* d_sent, float* d_met);
-  void (*normalised)(const Pattern&, const Normalised&, int64_t r0, int64_t r1, float* out);
-  void (*product)(const Pattern&, const Product&, int64_t r0, int64_t r1, float* space, float* out,
-                  float* log_sum);
-  void (*product_backward)(const Pattern&, const Product&, const Received&, int64_t r0, int64_t r1,
-                           float* space, float* d_query, float* d_key, float* d_value);
-};
-
-// Rows of a map of a manifold; width: of the space, without time. What is not there has rows of 0.
-struct MapRows {
-  float curvature;
-  int64_t width, x_row, y_row, out_row;
-  const float *x, *y;
-};
-
-enum class Map { from_origin, to_origin, mean, walk, carried, unit, count };
-
-struct MapOps {
-  void (*forward)(const MapRows&, int64_t r0, int64_t r1, float* out);
-  void (*backward)(const MapRows&, const float* grad, int64_t r0, int64_t r1, float* d_x,
-                   float* d_y);
-};
-
-enum class Bend { none, relu, leaky };  // leaky: times a slope where it is negative
-
-// Entry i is dropped where a hash of it is below a bound, and else scaled.
-struct Dropping {
-  uint32_t below, first, second;  // two halves of a seed
-  float scale;
-};
-
-// factor x + offset by columns, bent, and some of it dropped; mean: of the columns of x
-struct Columns {
-  int64_t width;
-  const float *x, *factor, *offset, *mean;
-  Bend bend;
-  float slope;
-  Dropping dropping;
-};
-
-struct ColumnOps {
-  void (*moments)(const float* x, int64_t width, int64_t r0, int64_t r1, float* mean,
-                  float* square);
-  void (*forward)(const Columns&, int64_t r0, int64_t r1, float* out);
-  void (*sums)(const Columns&, const float* grad, int64_t r0, int64_t r1, float* sum, float* along,
-               float* bent);
-  void (*backward)(const Columns&, const float* grad, const float* shift, const float* slope,
-                   int64_t r0, int64_t r1, float* out);
-};
-
-// Rows of a [., depth] times a matrix in panels of columns, a bias or null, and a ReLU if asked for
-struct Linear {
-  int64_t depth, cols;  // multiples of LINEAR_WIDTH
-  const float *a, *panels, *bias;
-  bool rectify;
-};
-constexpr int64_t LINEAR_WIDTH = 32;  // two of the widest registers
-
-// The gradient of x W' + b from that of the result, or of its ReLU where `out` is that and not null
-struct LinearGradient {
-  int64_t depth, cols;             // of x and of the result
-  const float *x, *grad, *out;     // [N, depth], [N, cols]
-  const float* panels;             // of W, for d_x
-  float *d_x, *d_weight, *d_bias;  // d_x or null; sums over rows are added to the others
-  float* space;                    // for [LINEAR_ROWS, cols]
-};
-constexpr int64_t LINEAR_ROWS = 96;  // of a panel's turn, which stay in cache
-
-struct LinearOps {
-  void (*pack)(const float* b, int64_t depth, int64_t cols, bool transposed, float* panels);
-  void (*product)(const Linear&, int64_t r0, int64_t r1, float* out);
-  void (*backward)(const LinearGradient&, int64_t r0, int64_t r1);
-};
-
-// What nodes foretell of their neighbours, and of themselves, by unit rows [N, width]: the error of
-// j at i is softplus(r_i - inverse q_i . u_j), and r_i = shift + log sum_k exp(v_i . w_k) over the
-// `counted` rows of w, in panels of both directions, that are not padding.
-struct Foretelling {
-  int64_t width, others, counted;  // the first two are multiples of LINEAR_WIDTH
-  const float *q, *u, *v, *there, *back;
-  float inverse, shift, weight;  // weight: of a node's mean error
-  float *d_q, *d_v;              // [N, width]
-};
-
-struct ForetellingOps {
-  // space: foretelling_space(others, largest degree)
-  double (*errors)(const Pattern&, const Foretelling&, int64_t r0, int64_t r1, float* space,
-                   float* d_w);
-};
-constexpr int64_t foretelling_space(int64_t others, int64_t degree) {
-  return LINEAR_ROWS * (others + 1) + 2 * (degree + 1 + LINEAR_WIDTH);
-}
-
 // A graph, a dense relation, and the measures of both, in double precision.
 struct GwView {
   int64_t n, m, stride, first;  // stride: of rows over roles, at least m
@@ -284,16 +156,11 @@ struct GwOps {
 };
 
 // One table per instruction set; nullptr where the padded number of roles is not built.
-#define ARTLAS_DECLARE_TABLES(isa)         \
-  namespace isa {                          \
-  const Ops* ops(int64_t padded_roles);    \
-  const EncoderOps* encoder_ops();         \
-  const GwOps* gw_ops();                   \
-  const AttentionOps* attention_ops();     \
-  const MapOps* map_ops();                 \
-  const ColumnOps* column_ops();           \
-  const LinearOps* linear_ops();           \
-  const ForetellingOps* foretelling_ops(); \
+#define ARTLAS_DECLARE_TABLES(isa)                       \
+  namespace isa {                                        \
+  const CouplingOps* coupling_ops(int64_t padded_roles); \
+  const EncoderOps* encoder_ops();                       \
+  const GwOps* gw_ops();                                 \
   }
 ARTLAS_DECLARE_TABLES(isa_base)
 ARTLAS_DECLARE_TABLES(isa_avx2)

@@ -128,8 +128,8 @@ GraphClasses classes_of(const GraphView& g, int rounds, Refinement& colours) {
 
 }  // namespace
 
-Quotient run_quotient(const int64_t* node_ptr, const int64_t* row_ptr, const int32_t* col,
-                      int64_t graphs, int rounds, int threads) {
+MergedNodes merge_nodes(const int64_t* node_ptr, const int64_t* row_ptr, const int32_t* col,
+                        int64_t graphs, int rounds, int threads) {
   std::vector<GraphClasses> found(graphs);
   auto view = [&](int64_t g) {
     return GraphView{node_ptr[g + 1] - node_ptr[g], node_ptr[g], row_ptr + node_ptr[g], col,
@@ -142,7 +142,7 @@ Quotient run_quotient(const int64_t* node_ptr, const int64_t* row_ptr, const int
     for (int64_t g; (g = next.fetch_add(1)) < graphs;)
       found[g] = classes_of(view(g), rounds, colours);
   });
-  Quotient q;
+  MergedNodes q;
   for (const GraphClasses& one : found) q.worthwhile |= one.joined;
   if (!q.worthwhile) return q;
 
@@ -159,7 +159,7 @@ Quotient run_quotient(const int64_t* node_ptr, const int64_t* row_ptr, const int
   q.weight.resize(entries);
   q.count.resize(nodes);
   q.degree.resize(nodes);
-  q.classes.resize(node_ptr[graphs]);
+  q.class_of.resize(node_ptr[graphs]);
   int64_t entry = 0;
   for (int64_t g = 0; g < graphs; ++g) {
     const GraphClasses& one = found[g];
@@ -177,7 +177,7 @@ Quotient run_quotient(const int64_t* node_ptr, const int64_t* row_ptr, const int
         q.weight[entry] = one.joined ? one.weight[at] : 1.0f;
       }
     }
-    for (int64_t i = 0; i < v.n; ++i) q.classes[v.first + i] = first + (one.joined ? one.of[i] : i);
+    for (int64_t i = 0; i < v.n; ++i) q.class_of[v.first + i] = first + (one.joined ? one.of[i] : i);
   }
   q.row_ptr[nodes] = entry;
   return q;

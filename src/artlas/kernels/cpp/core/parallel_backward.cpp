@@ -33,7 +33,7 @@ class PairGradient {
   PairGradient(const Batch& b, const BackSpace& s, Team& alone)
       : b_(b), s_(s), solver_(b, s, alone, 0) {}
 
-  void open(int64_t g) { solver_.open(g); }
+  void load(int64_t g) { solver_.load(g); }
 
   // Leaves weight * dE/dl in s.grad; adds weight * T' A T' to products.
   void run(int64_t k, const Saved& saved, float weight, float* products) {
@@ -155,7 +155,7 @@ class PairGradient {
 
   const Batch& b_;
   const BackSpace& s_;
-  Solver solver_;
+  PairSolver solver_;
   Buffer<float> ones_{b_.mp};
   bool in_logs_ = false;
 };
@@ -209,7 +209,7 @@ void run_backward(const Batch& b, const float* saved, const float* grad_energy, 
           for (int64_t i = 0; i < n; ++i) std::copy_n(q + i * b.dim, b.dim, s.q.data() + i * width);
           q = s.q.data();
         }
-        pair.open(g);
+        pair.load(g);
         for (int64_t k = 0; k < b.bases; ++k) {
           const int64_t at = g * b.bases + k;
           if (grad_energy[at] == 0) continue;

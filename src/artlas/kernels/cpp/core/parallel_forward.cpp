@@ -46,7 +46,7 @@ class OnlineMixture {
   double least_ = std::numeric_limits<double>::infinity(), total_ = 0;
 };
 
-void write_mixture(Solver& solver, const Batch& b, const Mixing& mix, const MixSpace& scratch,
+void write_mixture(PairSolver& solver, const Batch& b, const Mixing& mix, const MixSpace& scratch,
                    double scale, int rank) {
   const int64_t mp = b.mp, cols = feature_columns(b, mix), first = solver.graph.first;
   if (mix.mixture)
@@ -84,10 +84,10 @@ void write_mixture(Solver& solver, const Batch& b, const Mixing& mix, const MixS
   solver.team.wait();
 }
 
-void one_graph(Solver& solver, const Batch& b, const Energies& out, const Mixing* mix,
+void one_graph(PairSolver& solver, const Batch& b, const Energies& out, const Mixing* mix,
                const MixSpace* scratch, int64_t g, int rank, bool caller,
                std::atomic<bool>& stopped) {
-  solver.open(g);
+  solver.load(g);
   const bool online = mix && mix->top >= b.bases;
   OnlineMixture weights(mix ? mix->temperature : 1.0f);
   auto blend = [&](float old_weight, float weight) {
@@ -109,8 +109,8 @@ void one_graph(Solver& solver, const Batch& b, const Energies& out, const Mixing
       const auto [old_weight, weight] = weights.add(energy[k]);
       blend(old_weight, weight);
     }
-    if (rank == 0) watch.count(b.sizes ? b.sizes[g] : b.size(g));
-    if (caller) watch.ask(stopped);
+    if (rank == 0) progress.count(b.sizes ? b.sizes[g] : b.size(g));
+    if (caller) progress.check_interrupt(stopped);
     solver.team.wait();
     if (stopped) return;
   }
@@ -151,7 +151,7 @@ int64_t run(const Batch& b, const Energies& out, const Mixing* mix) {
     const Space space(most_large, b.mp);
     const MixSpace scratch = with_mix(space.rows, space.chunks, threads);
     Team::run(threads, [&](Team& team, int rank) {
-      Solver solver(b, space, team, rank);
+      PairSolver solver(b, space, team, rank);
       for (const int64_t g : order)
         if (b.size(g) >= TEAM_ROWS && !stopped)
           one_graph(solver, b, out, mix, &scratch, g, rank, rank == 0, stopped);
@@ -169,7 +169,7 @@ int64_t run(const Batch& b, const Energies& out, const Mixing* mix) {
   std::atomic<size_t> next{0};
   Team::run(threads, [&](Team&, int rank) {
     Team alone(1);
-    Solver solver(b, spaces[rank], alone, 0);
+    PairSolver solver(b, spaces[rank], alone, 0);
     for (size_t i; !stopped && (i = next.fetch_add(1)) < order.size();) {
       const int64_t g = order[i];
       if (threads > 1 && b.size(g) >= TEAM_ROWS) continue;
@@ -192,8 +192,8 @@ void run_couplings(const Batch& b, float* out) {
   const int threads = b.size(0) >= TEAM_ROWS ? b.useful_threads(b.total_cost()) : 1;
   const Space space(b.size(0), b.mp);
   Team::run(threads, [&](Team& team, int rank) {
-    Solver solver(b, space, team, rank);
-    solver.open(0);
+    PairSolver solver(b, space, team, rank);
+    solver.load(0);
     for (int64_t k = 0; k < b.bases; ++k) {
       float residual;
       solver.solve(k, &residual);

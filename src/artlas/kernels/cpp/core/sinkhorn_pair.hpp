@@ -14,9 +14,9 @@ struct Saved {
   float* g;  // [steps, MP] reference potential of every iteration
 };
 
-class Solver {
+class PairSolver {
  public:
-  Solver(const Batch& batch, const Space& space, Team& team, int rank)
+  PairSolver(const Batch& batch, const Space& space, Team& team, int rank)
       : batch(batch),
         space(space),
         team(team),
@@ -32,7 +32,7 @@ class Solver {
 
   // Scratch that depends on the graph alone: the padded measure, where each row's larger
   // neighbours begin, and chi(A).
-  void open(int64_t g) {
+  void load(int64_t g) {
     index = g;
     graph = batch.graph(g);
     chunks = (graph.n + CHUNK - 1) / CHUNK;

@@ -11,24 +11,24 @@ namespace {
 constexpr double WARM = 0.02;  // entropy of the first prices, of the mean range of a row's costs
 
 // Scratch of a thread, grown to its largest problem.
-class Solver {
+class ProblemSolver {
  public:
-  Solver(const GwBatch& batch, const GwOptions& options, const GwOps* ops)
+  ProblemSolver(const GwBatch& batch, const GwOptions& options, const GwOps* ops)
       : b_(batch), o_(options), ops_(ops), stride_(round_up(batch.m, 8)) {}
 
   GwResult solve(const GwProblem& problem) {
-    open(problem);
+    load(problem);
     GwResult r{};
     const int64_t size = p_.n * stride_;
     ops_->gradient(p_, x_.data(), row_.data(), gradient_.data());
     const double constant = self_energy();
     r.before = constant + ops_->dot(gradient_.data(), x_.data(), size) / 2;
     r.moved = 1;
-    for (; r.mirror_steps < o_.mirror_steps && r.moved > o_.mirror_mass; ++r.mirror_steps) {
+    for (; r.mirror_steps < o_.mirror_steps && r.moved > o_.mirror_tolerance; ++r.mirror_steps) {
       const double epsilon = o_.epsilon * spread();
       if (!(epsilon > 0)) break;
-      r.sinkhorn +=
-          ops_->mirror(p_, x_.data(), gradient_.data(), epsilon, o_.sinkhorn, space_, next_.data());
+      r.sinkhorn_steps += ops_->mirror(p_, x_.data(), gradient_.data(), epsilon, o_.sinkhorn_steps,
+                                       space_, next_.data());
       r.moved = step(size).second;
     }
     std::fill(price_.begin(), price_.end(), 0.0);
@@ -37,7 +37,7 @@ class Solver {
       ops_->prices(p_, gradient_.data(), epsilon, space_, next_.data());
     r.gap = NAN;
     do {
-      for (r.moved = 1; r.exact_steps < o_.exact_steps && r.moved > o_.mass; ++r.exact_steps) {
+      for (r.moved = 1; r.exact_steps < o_.exact_steps && r.moved > o_.tolerance; ++r.exact_steps) {
         ops_->transport(p_, gradient_.data(), space_, next_.data());
         const auto [gap, moved] = step(size);
         r.gap = gap, r.moved = moved;
@@ -51,7 +51,7 @@ class Solver {
   }
 
  private:
-  void open(const GwProblem& problem) {
+  void load(const GwProblem& problem) {
     const int64_t n = problem.n, m = b_.m, size = n * stride_;
     for (auto* part : {&x_, &next_, &gradient_, &ahead_})
       if (int64_t(part->size()) < size) part->resize(size_t(size));
@@ -194,11 +194,11 @@ void run_gw(const GwBatch& batch, const GwOptions& options, const std::vector<Gw
   std::atomic<bool> stopped{false};
   const int team = int(std::max<size_t>(1, std::min<size_t>(size_t(threads), problems.size())));
   Team::run(team, [&](Team&, int rank) {
-    Solver solver(batch, options, ops);
+    ProblemSolver solver(batch, options, ops);
     for (size_t i; !stopped && (i = next.fetch_add(1)) < order.size();) {
       out[order[i]] = solver.solve(problems[order[i]]);
-      watch.count(problems[order[i]].n);
-      if (rank == 0) watch.ask(stopped);
+      progress.count(problems[order[i]].n);
+      if (rank == 0) progress.check_interrupt(stopped);
     }
   });
   if (stopped) throw Interrupted();

@@ -8,12 +8,12 @@
 namespace artlas {
 
 struct GwOptions {
-  int64_t mirror_steps;  // at most, before the exact ones
-  int64_t sinkhorn;      // iterations of each mirror step, at most
-  double epsilon;        // of the mirror steps, relative to the spread of the gradient
-  int64_t exact_steps;   // at most
-  double mass;           // L1 mass: a step that moves no more is the last
-  double mirror_mass;    // the same for mirror steps
+  int64_t mirror_steps;     // at most, before the exact ones
+  int64_t sinkhorn_steps;   // iterations of each mirror step, at most
+  double epsilon;           // of the mirror steps, relative to the spread of the gradient
+  int64_t exact_steps;      // at most
+  double tolerance;         // L1 mass: a step that moves no more is the last
+  double mirror_tolerance;  // the same for mirror steps
 };
 
 struct GwProblem {  // graph g against relation k
@@ -26,7 +26,7 @@ struct GwResult {
   double before, after;  // energies
   double gap;    // <gradient, T - vertex> of the last exact step: zero where T is stationary
   double moved;  // L1 mass of the last step
-  int64_t mirror_steps, sinkhorn, exact_steps, swaps;
+  int64_t mirror_steps, sinkhorn_steps, exact_steps, swaps;
 };
 
 struct GwBatch {

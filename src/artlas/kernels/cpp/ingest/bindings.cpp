@@ -13,6 +13,7 @@
 #include "ingest/text_table.hpp"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace artlas {
 namespace {
@@ -36,7 +37,7 @@ auto vector_of(nb::handle self) {
   return nb::ndarray<nb::numpy, T, nb::ndim<1>>(values.data(), {values.size()}, self);
 }
 
-struct Text {
+struct TextTable {
   Vector<uint8_t> bytes;
   Table table;
 };
@@ -59,7 +60,7 @@ auto buffer_of(nb::handle owner, const Buffer<T>& values, int64_t size) {
 }
 
 template <typename T>
-bool parse(Text& text, Matrix<T> out) {
+bool parse(TextTable& text, Matrix<T> out) {
   check(int64_t(out.shape(0)) == text.table.rows() && int64_t(out.shape(1)) == text.table.columns(),
         "the output must be [rows, columns]");
   nb::gil_scoped_release release;
@@ -69,7 +70,7 @@ bool parse(Text& text, Matrix<T> out) {
 }  // namespace
 }  // namespace artlas
 
-NB_MODULE(_data, m) {
+NB_MODULE(_ingest, m) {
   using namespace artlas;
   nb::set_leak_warnings(false);
 
@@ -79,20 +80,22 @@ NB_MODULE(_data, m) {
       .value("range", Fault::range)
       .value("few", Fault::few)
       .value("many", Fault::many);
-  nb::class_<Text>(m, "Text")
-      .def("__init__",
-           [](Text* self, Vector<uint8_t> bytes, int64_t columns, int64_t skip, int threads) {
-             nb::gil_scoped_release release;
-             new (self) Text{bytes, Table(reinterpret_cast<const char*>(bytes.data()),
-                                          int64_t(bytes.shape(0)), columns, skip, threads)};
-           })
-      .def_prop_ro("rows", [](const Text& t) { return t.table.rows(); })
-      .def_prop_ro("columns", [](const Text& t) { return t.table.columns(); })
-      .def_prop_ro("fault", [](const Text& t) { return t.table.fault(); })
-      .def_prop_ro("line", [](const Text& t) { return t.table.line(); })
-      .def_prop_ro("found", [](const Text& t) { return t.table.found(); })
+  nb::class_<TextTable>(m, "TextTable")
+      .def(
+          "__init__",
+          [](TextTable* self, Vector<uint8_t> bytes, int64_t columns, int64_t skip, int threads) {
+            nb::gil_scoped_release release;
+            new (self) TextTable{bytes, Table(reinterpret_cast<const char*>(bytes.data()),
+                                              int64_t(bytes.shape(0)), columns, skip, threads)};
+          },
+          "bytes"_a, "columns"_a, "skip"_a, "threads"_a)
+      .def_prop_ro("rows", [](const TextTable& t) { return t.table.rows(); })
+      .def_prop_ro("columns", [](const TextTable& t) { return t.table.columns(); })
+      .def_prop_ro("fault", [](const TextTable& t) { return t.table.fault(); })
+      .def_prop_ro("line", [](const TextTable& t) { return t.table.line(); })
+      .def_prop_ro("found", [](const TextTable& t) { return t.table.found(); })
       .def_prop_ro("text",
-                   [](const Text& t) {
+                   [](const TextTable& t) {
                      const std::string cut = t.table.text();
                      return nb::bytes(cut.data(), cut.size());
                    })
@@ -114,21 +117,27 @@ NB_MODULE(_data, m) {
       .def_ro("loops", &Canonical::loops)
       .def_ro("duplicates", &Canonical::duplicates)
       .def_ro("one_way", &Canonical::one_way);
-  m.def("canonical", [](Strided<int32_t> ends, int64_t nodes, int32_t first, int threads) {
-    check(ends.shape(0) == 2, "ends must be [2, E]");
-    check(nodes >= 0 && nodes <= std::numeric_limits<int32_t>::max(), "too many nodes");
-    nb::gil_scoped_release release;
-    const int64_t step = ends.stride(1);
-    return canonical(
-        {ends.data(), ends.data() + ends.stride(0), step, step, int64_t(ends.shape(1)), first},
-        nodes, threads);
-  });
+  m.def(
+      "canonical",
+      [](Strided<int32_t> ends, int64_t nodes, int32_t first, int threads) {
+        check(ends.shape(0) == 2, "ends must be [2, E]");
+        check(nodes >= 0 && nodes <= std::numeric_limits<int32_t>::max(), "too many nodes");
+        nb::gil_scoped_release release;
+        const int64_t step = ends.stride(1);
+        return canonical(
+            {ends.data(), ends.data() + ends.stride(0), step, step, int64_t(ends.shape(1)), first},
+            nodes, threads);
+      },
+      "ends"_a, "nodes"_a, "first"_a, "threads"_a);
 
-  m.def("canonical_text", [](const Text& text, int64_t nodes, int32_t first, int threads) {
-    check(nodes >= 0 && nodes <= std::numeric_limits<int32_t>::max(), "too many nodes");
-    nb::gil_scoped_release release;
-    return canonical(text.table, nodes, first, threads);
-  });
+  m.def(
+      "canonical_text",
+      [](const TextTable& text, int64_t nodes, int32_t first, int threads) {
+        check(nodes >= 0 && nodes <= std::numeric_limits<int32_t>::max(), "too many nodes");
+        nb::gil_scoped_release release;
+        return canonical(text.table, nodes, first, threads);
+      },
+      "text"_a, "nodes"_a, "first"_a, "threads"_a);
 
   nb::class_<Egos>(m, "Egos")
       .def_prop_ro("node_ptr", vector_of<Egos, &Egos::node_ptr>)
@@ -153,10 +162,13 @@ NB_MODULE(_data, m) {
   nb::class_<Induced>(m, "Induced")
       .def_prop_ro("row_ptr", vector_of<Induced, &Induced::row_ptr>)
       .def_prop_ro("col", vector_of<Induced, &Induced::col>);
-  m.def("induce", [](Vector<int64_t> row_ptr, Vector<int32_t> col, Vector<int64_t> node_ptr,
-                     Vector<int32_t> nodes, int threads) {
-    nb::gil_scoped_release release;
-    return induce(Graph{row_ptr, col}.view(), node_ptr.data(), nodes.data(),
-                  int64_t(node_ptr.shape(0)) - 1, threads);
-  });
+  m.def(
+      "induce",
+      [](Vector<int64_t> row_ptr, Vector<int32_t> col, Vector<int64_t> node_ptr,
+         Vector<int32_t> nodes, int threads) {
+        nb::gil_scoped_release release;
+        return induce(Graph{row_ptr, col}.view(), node_ptr.data(), nodes.data(),
+                      int64_t(node_ptr.shape(0)) - 1, threads);
+      },
+      "row_ptr"_a, "col"_a, "node_ptr"_a, "nodes"_a, "threads"_a);
 }

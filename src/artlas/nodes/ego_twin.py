@@ -1,17 +1,28 @@
-"""Local push and induced subgraphs without compiled code: the same results to the bit, slowly."""
+"""Local push and induced subgraphs without compiled code: the same bits, but slowly."""
 
 from __future__ import annotations
 
 import itertools
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 
+class Egos(NamedTuple):
+    """Ego-graphs one after another: nodes and scores, and three figures of every centre."""
+
+    node_ptr: NDArray[np.int64]
+    nodes: NDArray[np.int32]
+    scores: NDArray[np.float32]
+    pushes: NDArray[np.int64]
+    positive: NDArray[np.int64]
+    stopped: NDArray[np.uint8]
+
+
 class Walker:
-    """The twin of the compiled walker of one graph (row_ptr, col)."""
+    """Find ego-graphs of one graph (row_ptr, col), as the compiled walker does."""
 
     def __init__(
         self, row_ptr: NDArray[np.int64], col: NDArray[np.int32], threshold: float
@@ -21,14 +32,25 @@ class Walker:
     def run(
         self, centres: Any, restart: float, most_pushes: int, most_nodes: int, lazy: bool, _: int
     ) -> Egos:
-        """Ego-graphs of the centres, one after another."""
-        found = Egos()
+        """Find the ego-graphs of the centres, one after another."""
+        ends, nodes, kept, figures = [0], [], [], []
         for centre in centres.tolist():
             scores, pushes, stopped = self._push(centre, restart, most_pushes, lazy)
             positive = [(-score, v) for v, score in scores.items() if score > 0 and v != centre]
             best = sorted(positive)[: most_nodes - 1]
-            found.add(centre, scores[centre], best, pushes, len(positive) + 1, stopped)
-        return found
+            nodes += [centre, *(v for _, v in best)]
+            kept += [scores[centre], *(-score for score, _ in best)]
+            ends.append(len(nodes))
+            figures.append((pushes, len(positive) + 1, stopped))
+        columns = np.array(figures, dtype=np.int64).reshape(-1, 3).T
+        return Egos(
+            np.array(ends, dtype=np.int64),
+            np.array(nodes, dtype=np.int32),
+            np.array(kept, dtype=np.float32),
+            columns[0],
+            columns[1],
+            columns[2].astype(np.uint8),
+        )
 
     def _limit(self, v: int) -> float:
         return self.threshold * float(max(self.rows[v + 1] - self.rows[v], 1))
@@ -62,45 +84,13 @@ class Walker:
         return scores, pushes, bool(queue)
 
 
-class Egos:
-    """What the compiled walker returns, as lists."""
-
-    def __init__(self) -> None:
-        self.ends, self.found, self.score = [0], list[int](), list[float]()
-        self.pushed, self.counted, self.broken = list[int](), list[int](), list[bool]()
-
-    def add(
-        self,
-        centre: int,
-        own: float,
-        best: list[tuple[float, int]],
-        pushes: int,
-        positive: int,
-        stopped: bool,
-    ) -> None:
-        """Append the nodes of one centre."""
-        self.found += [centre, *(v for _, v in best)]
-        self.score += [own, *(-score for score, _ in best)]
-        self.ends.append(len(self.found))
-        self.pushed.append(pushes)
-        self.counted.append(positive)
-        self.broken.append(stopped)
-
-    node_ptr = property(lambda self: np.array(self.ends, dtype=np.int64))
-    nodes = property(lambda self: np.array(self.found, dtype=np.int32))
-    scores = property(lambda self: np.array(self.score, dtype=np.float32))
-    pushes = property(lambda self: np.array(self.pushed, dtype=np.int64))
-    positive = property(lambda self: np.array(self.counted, dtype=np.int64))
-    stopped = property(lambda self: np.array(self.broken, dtype=np.uint8))
-
-
 def induce(
     row_ptr: NDArray[np.int64],
     col: NDArray[np.int32],
     node_ptr: NDArray[np.int64],
     nodes: NDArray[np.int32],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """row_ptr and col of the subgraphs that the nodes of every ego induce, one after another."""
+    """Return row_ptr and col of the subgraphs that the nodes of every ego-graph induce."""
     from scipy.sparse import csr_array
 
     size = len(row_ptr) - 1
