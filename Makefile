@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TOOLS := $(VENV)/.tools
-KERNELS := $(wildcard src/artlas/kernels/*.cpp src/artlas/kernels/*.hpp)
+KERNELS := $(wildcard src/artlas/kernels/cpp/*/*.cpp src/artlas/kernels/cpp/*/*.hpp)
 
 .PHONY: run test fast bench lint format clean
 run: $(READY)

@@ -5,6 +5,7 @@ import contextlib
 import pytest
 
 from artlas import kernels
+from artlas.kernels import compiled
 
 SETS = ["base", "avx2", "avx512"]
 HERE = SETS[: 1 + SETS.index(kernels.native_gw().isa())] if kernels.available() else []
@@ -16,14 +17,12 @@ def switched(name):
         with kernels.use("twin"):
             yield name
         return
-    from artlas.kernels import _art
-
-    before = _art.isa()
-    _art.set_isa(name)
+    before = compiled.core.isa()
+    compiled.core.set_isa(name)
     try:
         yield name
     finally:
-        _art.set_isa(before)
+        compiled.core.set_isa(before)
 
 
 @pytest.fixture(params=HERE)

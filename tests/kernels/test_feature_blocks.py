@@ -9,6 +9,7 @@ from cases import awkward, from_dense, random_dense, star
 
 from artlas import kernels
 from artlas.graphs.measure import degree_measure, prepare_structure
+from artlas.kernels import native
 
 pytestmark = pytest.mark.skipif(not kernels.available(), reason="no compiled kernels")
 
@@ -44,9 +45,7 @@ def test_blocks(threads, width):
 
 @pytest.mark.parametrize("measured", [False, True])
 @pytest.mark.parametrize("joined", [False, True])
-def test_averages(threads, measured, joined):
-    from artlas.kernels import native
-
+def test_class_averages(threads, measured, joined):
     graphs, x = graphs_with_rows(6)
     structure = prepare_structure(graphs, 1e-8)
     measure = degree_measure(graphs, 1e-8) if measured else None
@@ -56,6 +55,6 @@ def test_averages(threads, measured, joined):
         classes = structure.classes
         assert classes is not None
         assert len(classes.count) < graphs.num_nodes
-        total = torch.zeros(len(classes.count), 6).index_add_(0, classes.of, expected)
+        total = torch.zeros(len(classes.count), 6).index_add_(0, classes.class_of, expected)
         expected = total / classes.count[:, None]
-    assert torch.equal(native._averages(x, measure, structure), expected)
+    assert torch.equal(native.class_averages(x, measure, structure), expected)

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 
 from artlas import ART, ArtConfig, Graphs, kernels
 from artlas.graphs.measure import prepare_structure
+from artlas.kernels import native
 
-native = pytest.importorskip("artlas.kernels.native", reason="no compiled kernels in this install")
+pytestmark = pytest.mark.skipif(not kernels.available(), reason="no compiled kernels")
 
 
 def joined(graphs, rounds=2):
@@ -38,7 +39,7 @@ def test_classes_are_those_of_colour_refinement(matrix):
         if found.classes is None:  # it would hardly have shrunk
             assert len(matrix) < 4 or len(set(naive)) > 0.8 * len(matrix)
             continue
-        pairs = set(zip(found.classes.of.tolist(), naive, strict=True))
+        pairs = set(zip(found.classes.class_of.tolist(), naive, strict=True))
         assert len(pairs) == len(set(naive)) == found.num_nodes
 
 
@@ -50,13 +51,13 @@ def test_the_quotient_keeps_measure_edges_and_degrees():
     assert small.num_nodes < plain.num_nodes
     assert classes.count.sum() == plain.num_nodes
     assert classes.sizes.tolist() == [len(matrix) for matrix in dense]
-    total = torch.zeros(small.num_nodes).index_add(0, classes.of, plain.measure)
+    total = torch.zeros(small.num_nodes).index_add(0, classes.class_of, plain.measure)
     assert (small.measure - total).abs().max() < 1e-6
-    assert torch.equal(classes.degree[classes.of], plain.degree.float())
+    assert torch.equal(classes.degree[classes.class_of], plain.degree.float())
     assert (small.self_energy - plain.self_energy).abs().max() < 1e-7
     # entries: edges between two classes over the product of their counts, symmetric
     A = torch.block_diag(*(torch.from_numpy(m).double() for m in dense))
-    P = torch.nn.functional.one_hot(classes.of, small.num_nodes).double()
+    P = torch.nn.functional.one_hot(classes.class_of, small.num_nodes).double()
     count = classes.count.double()
     exact = P.T @ A @ P / (count[:, None] * count)
     found = torch.zeros_like(exact)

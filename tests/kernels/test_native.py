@@ -8,10 +8,9 @@ from cases import awkward, from_dense, oracle_graphs, problem, random_dense, sta
 
 from artlas import kernels
 from artlas.graphs.measure import prepare_structure
-from artlas.kernels import torch_twin
+from artlas.kernels import native, torch_twin
 
-native = pytest.importorskip("artlas.kernels.native", reason="no compiled kernels in this install")
-_art = native._art
+pytestmark = pytest.mark.skipif(not kernels.available(), reason="no compiled kernels")
 
 
 def compare(graphs, K, M, D, spread, steps, clamp=None, seed=0):

@@ -136,7 +136,7 @@ def test_an_install_without_compiled_kernels_works_and_says_so():
     told = python(
         """
         import sys, warnings
-        sys.modules["artlas.kernels._art"] = None
+        sys.modules["artlas.kernels._core"] = None
         import artlas, torch
         assert not artlas.kernels.available()
         model = artlas.ART()
@@ -164,11 +164,11 @@ def test_broken_kernels_are_an_error_and_no_silent_fallback(tmp_path):
     told = python(
         f"""
         import importlib.machinery, importlib.util, pathlib, sys, torch
-        bad = pathlib.Path({str(tmp_path)!r}) / "_art.so"
+        bad = pathlib.Path({str(tmp_path)!r}) / "_core.so"
         bad.write_bytes(b"not a library")
         class Finder:
             def find_spec(self, name, path=None, target=None):
-                if name == "artlas.kernels._art":
+                if name == "artlas.kernels._core":
                     loader = importlib.machinery.ExtensionFileLoader(name, str(bad))
                     return importlib.util.spec_from_loader(name, loader)
         sys.meta_path.insert(0, Finder())

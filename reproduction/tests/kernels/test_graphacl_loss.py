@@ -29,35 +29,21 @@ def solved(rows, place, temperature, dtype=torch.float32):
     ("n", "width", "others"),
     [(1, 32, 1), (150, 64, 40), (3500, 128, 512), (97, 64, 32), (60, 20, 7)],
 )
-def test_results_and_gradients_are_those_in_double_precision(kernel, n, width, others, temperature):
+def test_results_and_gradients_are_those_in_double_precision(n, width, others, temperature):
     rows, place = problem(n, width, others, min(0.1, 20 / n))
     wanted = solved(rows, place, temperature, torch.float64)
     for one, exact in zip(solved(rows, place, temperature), wanted, strict=True):
         assert float((one - exact).abs().max()) <= 1e-5 * float(exact.abs().max())
 
 
-def test_the_number_of_threads_does_not_change_a_bit():
-    rows, place = problem(4000, 64, 96, 0.003)
-    before = torch.get_num_threads()
-    try:
-        found = []
-        for count in (1, 2, 3):
-            torch.set_num_threads(count)
-            found.append(solved(rows, place, 0.7))
-    finally:
-        torch.set_num_threads(before)
-    for other in found[1:]:
-        assert all(torch.equal(a, b) for a, b in zip(other, found[0], strict=True))
-
-
 @pytest.mark.parametrize("part", range(4))
-def test_what_is_no_number_is_not_hidden(kernel, part):
+def test_what_is_no_number_is_not_hidden(part):
     rows, place = problem()
     rows[part][0, 3] = torch.nan
     assert solved(rows, place, 0.7)[0].isnan()
 
 
-def test_gradients_follow_what_comes_after(kernel):
+def test_gradients_follow_what_comes_after():
     rows, place = problem()
     w = rows[3].requires_grad_()
     found = foretelling_error(*rows, *place, 0.7)
@@ -66,7 +52,7 @@ def test_gradients_follow_what_comes_after(kernel):
     torch.testing.assert_close(thrice, 3 * once)
 
 
-def test_a_node_of_many_neighbours_does_not_overflow(kernel):
+def test_a_node_of_many_neighbours_does_not_overflow():
     n = 3000
     star = np.zeros((n, n))
     star[0, 1:] = star[1:, 0] = 1

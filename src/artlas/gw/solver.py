@@ -147,28 +147,24 @@ def _solve_from(
 ) -> Solution:
     bases, roles = relations.shape[:2]
     initial = [_checked_couplings(start(graph), graph, relations) for graph in graphs]
-    sizes = np.repeat(graphs.sizes.numpy(), bases)
     flat = np.concatenate([coupling.reshape(-1) for coupling in initial])
-    stats = np.empty((len(sizes), len(STATISTICS)))
-    native.gw(
+    stats = np.empty((len(graphs) * bases, len(STATISTICS)))
+    native.solve_gw(
+        graphs.node_ptr.numpy(),
         graphs.row_ptr.numpy(),
         graphs.col.numpy(),
         mu,
         relations,
         nu,
-        np.repeat(graphs.node_ptr[:-1].numpy(), bases),
-        sizes,
-        np.tile(np.arange(bases), len(graphs)),
-        np.cumsum(sizes * roles) - sizes * roles,
-        flat,
-        config.mirror,
-        config.sinkhorn,
-        config.epsilon,
-        config.exact,
-        config.tolerance,
-        1e-3,
-        torch.get_num_threads(),
-        stats,
+        couplings=flat,
+        statistics=stats,
+        mirror_steps=config.mirror,
+        sinkhorn_steps=config.sinkhorn,
+        epsilon=config.epsilon,
+        exact_steps=config.exact,
+        tolerance=config.tolerance,
+        mirror_tolerance=1e-3,
+        threads=torch.get_num_threads(),
     )
     ends = np.cumsum(graphs.sizes.numpy()) * bases * roles
     couplings = [part.reshape(bases, -1, roles) for part in np.split(flat, ends[:-1])]

@@ -1,4 +1,4 @@
-"""The compiled part of getting graphs in: numbers from text, ego-graphs from networks."""
+"""Compiled input: numbers from text, canonical rows, ego-graphs of networks."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-import artlas.kernels._data as _data
+from artlas.kernels.compiled import ingest as _ingest
 
-Fault = _data.Fault
-Walker = _data.Walker
+Walker: Any = getattr(_ingest, "Walker", None)  # see ego_twin.Walker
 
 
 def text_table(data: NDArray[np.uint8], columns: int | None, skip: int) -> Any:
-    """The table in text, measured but not yet parsed; ``parse(out)`` writes [rows, columns]."""
-    return _data.Text(data, columns or 0, skip, torch.get_num_threads())
+    """Measure a table in text without parsing it; its ``parse(out)`` writes [rows, columns]."""
+    return _ingest.TextTable(data, columns or 0, skip, threads=torch.get_num_threads())
 
 
 def canonical(ends: NDArray[np.int32], nodes: int, first: int = 0) -> Any:
-    """Entries [2, E] of nodes that count from ``first`` as undirected, loop-free, sorted rows.
+    """Make entries [2, E] of nodes that count from ``first`` undirected, loop-free, sorted rows.
 
-    row_ptr [nodes + 1] and col, and how many loops were dropped, duplicates merged and one_way
-    entries completed; None where a node is out of range.
+    The result has row_ptr [nodes + 1] and col, and how many loops were dropped, duplicates merged
+    and one_way entries completed. It is None if a node is out of range.
     """
-    return _data.canonical(ends, nodes, first, torch.get_num_threads())
+    return _ingest.canonical(ends, nodes, first, threads=torch.get_num_threads())
 
 
 def canonical_text(data: NDArray[np.uint8], nodes: int, first: int) -> Any:
-    """What :func:`canonical` makes of the edges in text, two numbers a line.
+    """Make canonical rows of the edges in text, two numbers a line; see :func:`canonical`.
 
-    None where they are not in ascending order, or where there is anything else to look into.
+    None if they are not in ascending order, or if the text holds anything else.
     """
-    return _data.canonical_text(text_table(data, 2, 0), nodes, first, torch.get_num_threads())
+    table = text_table(data, 2, 0)
+    return _ingest.canonical_text(table, nodes, first, threads=torch.get_num_threads())
 
 
 def induce(
@@ -42,6 +42,6 @@ def induce(
     node_ptr: NDArray[np.int64],
     nodes: NDArray[np.int32],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """row_ptr and col of the subgraphs that the nodes of every ego induce, one after another."""
-    found = _data.induce(row_ptr, col, node_ptr, nodes, torch.get_num_threads())
-    return found.row_ptr, found.col
+    """Return row_ptr and col of the subgraphs that the nodes of every ego-graph induce."""
+    induced = _ingest.induce(row_ptr, col, node_ptr, nodes, threads=torch.get_num_threads())
+    return induced.row_ptr, induced.col

@@ -1,4 +1,4 @@
-"""The numbers every kernel takes beside its tensors."""
+"""Options that kernels take besides tensors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import TypedDict
 
 
 class Sinkhorn(TypedDict):
-    """scale: of the logits; clamp: bound on their magnitude, or None; steps: iterations."""
+    """Options of Sinkhorn's iterations.
+
+    scale: factor of the logits; clamp: bound on their magnitude, or None; steps: iterations.
+    """
 
     scale: float
     clamp: float | None
@@ -14,7 +17,7 @@ class Sinkhorn(TypedDict):
 
 
 class Mixing(Sinkhorn):
-    """temperature: of the responsibilities; top_k: bases kept, or None for all."""
+    """Options of mixtures: temperature of the responsibilities; top_k bases to keep, or None."""
 
     temperature: float
     top_k: int | None

@@ -1,4 +1,4 @@
-"""What the kernels read of a batch of graphs: ragged CSR, measure, and what follows from them."""
+"""The structure of a batch of graphs as kernels read it: ragged CSR, node measure, and caches."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Adjacency:
 
     @cached_property
     def source(self) -> Tensor:
-        """The row of every stored entry, int64 [nnz]."""
+        """Row of every stored entry, int64 [nnz]."""
         rows = torch.arange(len(self.row_ptr) - 1, device=self.col.device)
         return torch.repeat_interleave(rows, self.row_ptr.diff(), output_size=len(self.col))
 
     @cached_property
     def matrix(self) -> Tensor:
-        """The same as a torch.sparse_csr tensor with entries 1."""
+        """The matrix as a torch.sparse_csr tensor with entries 1."""
         size = len(self.row_ptr) - 1
         ones = torch.ones(len(self.col), dtype=self.dtype, device=self.col.device)
         index = torch.int32 if len(self.col) < 2**31 else torch.int64
@@ -44,7 +44,7 @@ class Adjacency:
             )
 
     def multiply(self, x: Tensor, out: Tensor) -> Tensor:
-        """out = A x; out must not share memory with x."""
+        """Write A x to out, which must not share memory with x, and return it."""
         if x.device.type in CSR_DEVICES:
             return torch.addmm(out, self.matrix, x, beta=0, out=out)
         return out.zero_().index_add_(0, self.source, x.index_select(0, self.col.long()))
@@ -74,28 +74,28 @@ class Chunk:
         return self.measure.numel()
 
     def pad(self, x: Tensor) -> Tensor:
-        """Rows of x [N, d] in their slots [b * size, d]; padding is zero."""
+        """Put rows of x [N, d] in their slots [b * size, d]; padding is zero."""
         return x.new_zeros(self.rows, x.shape[1]).index_copy_(0, self.slots, x[self.nodes])
 
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """What the nodes of a structure stand for when alike nodes of a graph were joined to classes.
+    """Classes of alike nodes, which are the nodes of a structure after merging.
 
     weight [nnz]: edges between two classes over the product of their counts, loops included;
-    count [N]: nodes of a class; degree [N]: of each of them; of int64 [nodes]: the class of every
-    node of the graphs themselves; sizes int64 [G]: their numbers of nodes.
+    count [N]: nodes of a class; degree [N]: of each of them; class_of int64 [nodes]: the class of
+    every node of the graphs themselves; sizes int64 [G]: their numbers of nodes.
     """
 
     weight: Tensor
     count: Tensor
     degree: Tensor
-    of: Tensor
+    class_of: Tensor
     sizes: Tensor
 
-    def share(self, coupling: Tensor) -> Tensor:
-        """Rows of couplings [..., N, M] shared out among the nodes of every class."""
-        return (coupling / self.count[:, None]).index_select(-2, self.of)
+    def split_rows(self, coupling: Tensor) -> Tensor:
+        """Divide rows of couplings [..., N, M] among the nodes of every class."""
+        return (coupling / self.count[:, None]).index_select(-2, self.class_of)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,18 +133,18 @@ class Structure:
     def to(
         self, device: torch.device | str | None = None, dtype: torch.dtype | None = None
     ) -> Structure:
-        """The same graphs on another device, with the measure in another dtype."""
-        device = self.device if device is None else torch.device(device)
-        dtype = self.dtype if dtype is None else dtype
-        if device == self.device and dtype == self.dtype:
+        """Copy the graphs to another device, with the measure in another dtype."""
+        measure = self.measure.to(device, dtype)
+        if measure is self.measure:
             return self
         if self.classes is not None:
             raise ValueError(
                 "a structure with alike nodes joined stays where the compiled kernels are, float32 "
-                f"on the CPU; it was asked to go to {dtype} on {device}: make it there anew"
+                f"on the CPU; it was asked to go to {measure.dtype} on {measure.device}: make it "
+                "there anew"
             )
-        node_ptr, row_ptr, col = (t.to(device) for t in (self.node_ptr, self.row_ptr, self.col))
-        return Structure(node_ptr, row_ptr, col, self.measure.to(device, dtype))
+        csr = (t.to(measure.device) for t in (self.node_ptr, self.row_ptr, self.col))
+        return Structure(*csr, measure)
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -153,7 +153,7 @@ class Structure:
 
     @cached_property
     def owner(self) -> Tensor:
-        """The graph of every node, int64 [N]."""
+        """Graph of every node, int64 [N]."""
         graphs = torch.arange(self.num_graphs, device=self.device)
         return torch.repeat_interleave(graphs, self.node_ptr.diff(), output_size=self.num_nodes)
 
@@ -164,7 +164,7 @@ class Structure:
 
     @cached_property
     def adjacency(self) -> Adjacency:
-        """A over all the nodes of the batch."""
+        """A over all nodes of the batch."""
         return Adjacency(self.row_ptr, self.col, self.dtype)
 
     @cached_property
@@ -179,7 +179,7 @@ class Structure:
         return chi.index_add_(0, self.owner[source], terms)
 
     def chunks(self, limit: int) -> list[Chunk]:
-        """Every graph once, in chunks of similar size and at most ``limit`` rows (or one graph)."""
+        """Group the graphs in chunks of similar size with at most ``limit`` rows, or one graph."""
         if limit not in self._chunks:
             order = sorted(range(self.num_graphs), key=self.sizes.__getitem__)
             groups: list[list[int]] = []
@@ -215,12 +215,12 @@ class Structure:
 
 
 def wide(device: torch.device) -> torch.dtype:
-    """The dtype to sum scalars in: float64 where the device has it."""
+    """Return the dtype to sum scalars in: float64 where the device has it."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
 def _ranges(start: Tensor, count: Tensor) -> Tensor:
-    """start[0], start[0] + 1, ..., count[0] of them; then those of start[1]; and so on."""
+    """Concatenate the ranges start[i], start[i] + 1, ..., each of count[i] numbers."""
     end = count.cumsum(0)
     step = torch.repeat_interleave(start - (end - count), count)
     return step + torch.arange(len(step), device=start.device)

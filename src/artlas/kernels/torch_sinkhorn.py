@@ -50,7 +50,7 @@ class Block:
             logits.clamp_(-clamp, clamp)
         hard, v, g = state if state is not None else (_hard(logits, clamp), None, None)
         self.hard = hard
-        self.parts: list[tuple[Tensor | None, _Solver]]
+        self.parts: list[tuple[Tensor | None, _Scaling | _LogDomain]]
         if hard is None:
             self.parts = [(None, _Scaling(logits, mu, v))]
         else:
@@ -105,23 +105,8 @@ def _hard(pairs: Tensor, clamp: float | None) -> Tensor | None:
     return hard if bool(hard.any()) else None
 
 
-class _Solver:
-    """Sinkhorn for some pairs; ``scalings`` [S + 1, P, 1, M] holds what its iterations left."""
-
-    scalings: Tensor
-
-    def solve(self, steps: int) -> Tensor:
-        raise NotImplementedError
-
-    def coupling(self) -> Tensor:
-        raise NotImplementedError
-
-    def pull_back(self, W: Tensor) -> Tensor:
-        raise NotImplementedError
-
-
-class _Scaling(_Solver):
-    """Sinkhorn on E = exp(l - row maximum).
+class _Scaling:
+    """Sinkhorn on E = exp(l - row maximum); ``scalings`` [S + 1, P, 1, M] are those of v.
 
     Products are row vector times matrix, with E or its stored transpose: on the CPU several times
     faster than matrix times column. No row is wider than HARD, so that |log v_s| <= HARD (the
@@ -179,8 +164,8 @@ class _Scaling(_Solver):
         return W.addcmul_(self.E, product)
 
 
-class _LogDomain(_Solver):
-    """The same with g = log v, in the widest dtype: any finite logits."""
+class _LogDomain:
+    """Sinkhorn on log scalings g = log v, in the widest dtype: any finite logits."""
 
     def __init__(self, logits: Tensor, mu: Tensor, g: Tensor | None) -> None:
         self.l = logits.to(wide(logits.device))

@@ -30,7 +30,7 @@ from artlas.graphs.collection import Graphs
 from artlas.graphs.ragged import pointer, ranges
 from artlas.graphs.validation import as_array
 from artlas.io.reading import as_graphs
-from artlas.kernels import ego_twin
+from artlas.nodes import ego_twin
 
 CHUNK = 512  # centres between two calls of ``progress``
 BATCH = 25_600  # default number of nodes in a batch of ego-graphs

@@ -1,0 +1,31 @@
+// Stored entries of many graphs made undirected, loop-free and without repeats, in compressed rows.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "ingest/text_table.hpp"
+
+namespace artlas {
+
+struct Entries {  // ends of edges, each `step` numbers behind the one before; nodes count from
+                  // `first`
+  const int32_t *source, *target;
+  int64_t source_step, target_step, count;
+  int32_t first;
+};
+
+struct Canonical {
+  Buffer<int64_t> row_ptr;
+  Buffer<int32_t> col;
+  int64_t nodes, entries;
+  int64_t loops = 0, duplicates = 0, one_way = 0;  // dropped, merged, completed
+};
+
+// Nothing where a node is out of range.
+std::optional<Canonical> canonical(const Entries&, int64_t nodes, int threads);
+
+// Nothing where the text is not as Table::edges wants it.
+std::optional<Canonical> canonical(const Table&, int64_t nodes, int32_t first, int threads);
+
+}  // namespace artlas
