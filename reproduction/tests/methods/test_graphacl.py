@@ -9,10 +9,10 @@ import pytest
 import torch
 from cases import from_dense, random_dense
 
+from artlas_paper.kernels import unit
 from artlas_paper.kernels.graphacl_loss import foretelling_error
 from artlas_paper.methods.batch import Batch
 from artlas_paper.methods.graphacl import GraphACL, GraphACLConfig
-from artlas_paper.methods.layers import unit
 
 
 @pytest.fixture
@@ -67,12 +67,12 @@ def test_fewer_negatives_stand_for_all(batch):
 
 @pytest.mark.parametrize("negatives", [5, 64])
 def test_the_loss_of_a_model_is_what_loops_give(batch, negatives, monkeypatch):
-    monkeypatch.setattr("artlas_paper.methods.batch.PART", 1)  # a graph at a time
+    monkeypatch.setattr("artlas_paper.methods.batch.CACHED_NUMBERS", 1)  # a graph at a time
     model = GraphACL(GraphACLConfig(features=3, hidden=4, negatives=negatives)).double()
     with torch.no_grad():
         for p in model.target.parameters():
             p += 0.1
-        batch = batch.with_x(batch.x.double())
+        batch = batch.with_features(batch.x.double())
         torch.manual_seed(1)
         found = model.loss(batch)
         torch.manual_seed(1)

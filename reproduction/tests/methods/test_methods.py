@@ -12,9 +12,9 @@ from cases import random_dense
 
 from artlas import Graphs, ego_graphs
 from artlas.nodes.ego import PprConfig
-from artlas_paper.methods.base import _Learning, load
-from artlas_paper.methods.batch import Shared
-from artlas_paper.methods.registry import METHODS, find
+from artlas_paper.methods.domains import BatchBuilder
+from artlas_paper.methods.registry import METHODS, find, load
+from artlas_paper.methods.shared_features import SharedFeatures
 
 WIDTH = 6
 NAMES = list(METHODS)
@@ -102,9 +102,9 @@ def test_a_graph_has_the_same_vector_alone_and_among_others(trained):
 
 
 def test_reading_tells_how_far_it_is(monkeypatch):
-    monkeypatch.setattr("artlas_paper.methods.base.PART", 50)  # nodes
+    monkeypatch.setattr("artlas_paper.methods.base.EMBEDDED_NODES", 50)  # nodes
     graphs, told = domains(3)["sparse"], []
-    made("gcn").read(graphs, ("pool",), lambda *done: told.append(done))
+    made("gcn").embed_read_outs(graphs, ("pool",), lambda *done: told.append(done))
     assert len(told) > 2
     assert [count for _, count in told] == [len(graphs)] * len(told)
     assert told == sorted(set(told))
@@ -185,10 +185,10 @@ def test_shared_features_teach_what_whole_ones_do(name):
     model = made(name, sources)
     model.prepare(sources)
     members = [(source, i) for source in sources for i in range(12)]
-    batch = _Learning(model, sources).batch(members)
-    assert isinstance(batch.features, Shared)
+    batch = BatchBuilder(sources).build(members)
+    assert isinstance(batch.features, SharedFeatures)
     assert len(batch.features.table) < batch.num_nodes / 2
-    assert_same(learnt(model, batch), learnt(model, batch.with_x(batch.x)))
+    assert_same(learnt(model, batch), learnt(model, batch.with_features(batch.x)))
 
 
 @pytest.mark.parametrize(
@@ -199,10 +199,10 @@ def test_parts_teach_what_a_whole_batch_does(name, options, monkeypatch):
     sources = egos(7)
     model = made(name, sources, **options)
     model.prepare(sources)
-    batch = _Learning(model, sources).batch([("one", i) for i in range(20)])
+    batch = BatchBuilder(sources).build([("one", i) for i in range(20)])
     whole = learnt(model, batch)
-    monkeypatch.setattr("artlas_paper.methods.batch.PART", 40 * 16)  # three graphs or so
-    assert len(batch.parts(16)) > 5
+    monkeypatch.setattr("artlas_paper.methods.batch.CACHED_NUMBERS", 40 * 16)  # three graphs or so
+    assert len(batch.split(16)) > 5
     assert_same(learnt(model, batch), whole)
 
 
@@ -229,8 +229,7 @@ def test_domains_with_and_without_features_meet_in_a_batch():
         {"one": ego_graphs(one, *centres), "other": ego_graphs(other, *centres)},
         {"one": ego_graphs(one, *centres), "other": other},
     ):
-        learning = _Learning(made("graphmae", sources), sources)
-        batch = learning.batch([("other", 0), ("one", 0)])
+        batch = BatchBuilder(sources).build([("other", 0), ("one", 0)])
         first = sources["one"][[0]]
         assert torch.equal(batch.x[: first.num_nodes], first.x)
         assert torch.equal(

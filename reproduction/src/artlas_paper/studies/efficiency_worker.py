@@ -31,8 +31,10 @@ from artlas.training.loop import PretrainConfig
 from artlas_paper import datasets
 from artlas_paper.datasets.registry import find
 from artlas_paper.methods import registry
-from artlas_paper.methods.scgfm import SCGFM, ScgfmConfig, Solver
-from artlas_paper.process_memory import random_edges, reset_peak, status
+from artlas_paper.methods.scgfm import SCGFM, ScgfmConfig
+from artlas_paper.methods.scgfm_solvers import Solver
+from artlas_paper.process_memory import memory_bytes, reset_peak
+from artlas_paper.random_graphs import random_edges
 from artlas_paper.transfer.folds import CENTRES
 
 DEGREE, SEED = 8.0, 0
@@ -193,9 +195,9 @@ def _measure(
                 seconds = time.perf_counter() - began
                 whole += seconds
                 if len(parts) > 1:
-                    peak = status("VmHWM") - before
+                    peak = memory_bytes("VmHWM") - before
                     tell({"part": count, "seconds": seconds, "peak": peak})
-            warm, peak = number < configuration.warm, status("VmHWM") - before
+            warm, peak = number < configuration.warm, memory_bytes("VmHWM") - before
             tell({"repeat": repeat, "warm": warm, "seconds": whole, "peak": peak})
 
 
