@@ -1,4 +1,4 @@
-"""Batches of graphs: sums, propagation, selections and their gradients, against dense ones."""
+"""Batches of graphs: sums, propagation, selection and gradients against dense computations."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_attention_and_its_gradients_are_those_of_pytorch_geometric(batch, size,
         torch.testing.assert_close(a, b, rtol=1e-9, atol=lost)
 
 
-def test_without_some_entries_or_nodes(batch):
+def test_removing_entries_or_nodes(batch):
     a = dense(batch)
     kept = batch.edge_uniforms(5) < 0.6
     fewer = batch.keep_entries(kept)
@@ -95,7 +95,7 @@ def test_without_some_entries_or_nodes(batch):
     assert torch.equal(left.graph_of, batch.graph_of[nodes])
 
 
-def test_chances_are_even_and_differ_by_seed():
+def test_edge_uniforms_are_uniform_and_differ_by_seed():
     big = Batch.of(from_dense([random_dense(200, 0.5, np.random.default_rng(0))]))
     one, other = big.edge_uniforms(1), big.edge_uniforms(2)
     assert abs(float(one.mean()) - 0.5) < 0.02
@@ -124,7 +124,7 @@ def test_shared_features_are_rows_of_a_table(batch):
 
 
 @pytest.mark.parametrize("numbers", [1, 24, 10**6])
-def test_the_gradient_of_a_table_is_the_sum_of_all_who_took_its_rows(batch, numbers, monkeypatch):
+def test_a_table_gradient_sums_over_all_uses_of_its_rows(batch, numbers, monkeypatch):
     monkeypatch.setattr("artlas_paper.methods.batch.CACHED_NUMBERS", numbers)
     features = shared(batch).features
     layer, weight = GCNLayer(3, 5), torch.randn(20, 5)
@@ -147,7 +147,7 @@ def test_the_gradient_of_a_table_is_the_sum_of_all_who_took_its_rows(batch, numb
 
 
 @pytest.mark.parametrize("kind", ["plain", "shared"])
-def test_parts_are_the_graphs_in_their_order(batch, kind, monkeypatch):
+def test_splitting_keeps_the_graphs_in_order(batch, kind, monkeypatch):
     monkeypatch.setattr("artlas_paper.methods.batch.CACHED_NUMBERS", 24)
     given = shared(batch) if kind == "shared" else batch
     given = given.with_features(given.features)

@@ -1,4 +1,4 @@
-"""GCOPE: coordinators against a dense graph that has them as nodes, views, and the contrast."""
+"""GCOPE: coordinators against a dense graph with them as nodes, views, and the contrast."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_coordinators_are_nodes_that_are_linked_to_their_domain_and_to_each_othe
     assert not ours[1].any()  # its domain is not in the batch
 
 
-def test_sums_are_mapped_as_what_they_sum_and_views_share_the_first_map():
+def test_the_last_layer_commutes_with_sums_and_views_share_the_first_map():
     model, batch = made((6, 1, 9, 4), (0, 2, 2, 0), dropout=0.0)
     batch = batch.with_features(SharedFeatures(batch.x[:7], torch.arange(20) % 7))
     transformed = model.encoder.transform(batch.features)
@@ -62,7 +62,7 @@ def test_sums_are_mapped_as_what_they_sum_and_views_share_the_first_map():
         torch.testing.assert_close(sums, view.sum_pool(model._last_layer(around)))
 
 
-def test_frozen_vectors_do_not_know_the_coordinators():
+def test_frozen_vectors_do_not_depend_on_coordinators():
     model, batch = made((6, 9), (0, 1))
     model.eval()
     before = model.states(batch)

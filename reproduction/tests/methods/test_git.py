@@ -1,4 +1,4 @@
-"""GiT: views, the loss against loops, and batches that are as small as can be."""
+"""GiT: views, the loss against loops, and the smallest batches."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_loss_and_gradients_are_what_loops_give(batch, count):
         torch.testing.assert_close(one, other)
 
 
-def test_fewer_negatives_stand_for_all(batch):
+def test_few_negatives_give_an_unbiased_estimate(batch):
     q, u, v = (values.detach() for values in vectors())
     whole = error(batch, q, u, v, torch.arange(20), 1.0)
     few = [error(batch, q, u, v, torch.randperm(20)[:10], 1.0) for _ in range(200)]
@@ -82,7 +82,7 @@ def test_the_loss_of_a_model_is_what_loops_give(batch, negatives, monkeypatch):
     torch.testing.assert_close(found, wanted)
 
 
-def test_graphs_without_edges_have_themselves():
+def test_graphs_without_edges_have_finite_gradients():
     torch.manual_seed(0)
     alone = Batch.of(from_dense([np.zeros((3, 3))]).with_features(np.eye(3)))
     model = GraphACL(GraphACLConfig(features=3, hidden=4))

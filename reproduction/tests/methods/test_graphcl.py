@@ -1,4 +1,4 @@
-"""GraphCL: its loss against loops, its read-out, and batches with nothing to contrast."""
+"""GraphCL: its loss against loops, its read-out, and batches without negatives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GraphGlue: links, frames and losses against definitions, and what its prototypes learn when."""
+"""GraphGlue: links, frames and losses against definitions, and the prototypes' updates."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from artlas import Graphs
 from artlas_paper.methods.batch import Batch
 from artlas_paper.methods.domains import BatchBuilder
 from artlas_paper.methods.graphglue import (
-    GlueConfig,
     GraphGlue,
+    GraphGlueConfig,
     curvature,
     local_loss,
     log_metric,
@@ -22,7 +22,7 @@ from artlas_paper.methods.graphglue import (
 )
 from artlas_paper.methods.graphglue_links import top_shares
 
-SMALL = GlueConfig(features=2, hidden=6, virtual=4, neighbours=3, dropout=0.0, domains=(0, 0))
+SMALL = GraphGlueConfig(features=2, hidden=6, virtual=4, neighbours=3, dropout=0.0, domains=(0, 0))
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_the_local_loss_is_as_written():
     assert float(local_loss(z[:1], tangents[:1], 1.0)) == pytest.approx(0.0, abs=1e-6)
 
 
-def test_paths_bend_where_volumes_are_not_linear():
+def test_curvature_is_zero_only_where_volumes_are_linear():
     place = torch.arange(6.0)
     near = (place[:, None] - place).abs()
     allowed = torch.ones(6, 6, dtype=torch.bool)
@@ -152,7 +152,7 @@ def test_prototypes_follow_their_sources_and_count_after_an_epoch(graphs):
     torch.testing.assert_close(model.prototypes[0], z[:3].mean(0))  # the mean has not moved
 
 
-def test_nodes_that_look_alike_may_be_renumbered():
+def test_equal_nodes_may_be_renumbered():
     rng = np.random.default_rng(4)
     dense = random_dense(20, 0.2, rng)
     x = np.eye(2)[rng.integers(0, 2, 20)]
@@ -166,4 +166,4 @@ def test_nodes_that_look_alike_may_be_renumbered():
 @pytest.mark.parametrize("wrong", [{"virtual": 0}, {"momentum": 1.0}, {"temperature": 0.0}])
 def test_options_are_checked(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        GlueConfig(**wrong)
+        GraphGlueConfig(**wrong)

@@ -1,4 +1,4 @@
-"""GraphMAE: its loss against loops, what masked nodes show, and features that are zero."""
+"""GraphMAE: its loss against loops, masking, and zero features."""
 
 from __future__ import annotations
 

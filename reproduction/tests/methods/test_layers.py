@@ -1,4 +1,4 @@
-"""Batch normalisation of a single row, and dropout."""
+"""Batch normalisation and dropout of the baselines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from artlas_paper.methods.shared_features import SharedFeatures
 
 
 @pytest.mark.parametrize("after", [torch.nn.Identity, torch.nn.ReLU, torch.nn.PReLU])
-def test_normalisation_is_that_of_pytorch_in_training_and_after(after):
+def test_batch_norm_equals_pytorch_in_training_and_evaluation(after):
     torch.manual_seed(0)
     norm, plain, activation = BatchNorm(3, after), torch.nn.BatchNorm1d(3), after()
     for seed in range(3):
@@ -34,7 +34,7 @@ def test_normalisation_drops_entries_in_training_alone():
     assert torch.equal(norm.eval()(x), plain.eval()(x))
 
 
-def test_shared_features_are_normalised_as_often_as_they_are_shared():
+def test_shared_features_are_weighted_by_how_often_they_are_used():
     torch.manual_seed(0)
     norm, plain = BatchNorm(3), torch.nn.BatchNorm1d(3)
     for own in (norm, plain):
@@ -59,7 +59,7 @@ def test_shared_features_are_normalised_as_often_as_they_are_shared():
     assert torch.isfinite(alone.expand()).all()
 
 
-def test_what_may_follow_normalisation():
+def test_batch_norm_refuses_other_activations():
     with pytest.raises(ValueError, match="ReLU or PReLU may follow batch normalisation, got Tanh"):
         BatchNorm(3, torch.nn.Tanh)
 

@@ -102,7 +102,7 @@ def test_boundaries_are_those_of_loops(share):
     assert found == wanted
 
 
-def test_mixes_are_of_the_domains_that_they_should_be_of():
+def test_pairs_are_of_the_right_domains():
     domains = sources()
     model, batch = made(domains, boundary=0.3), together(domains)
     domain = batch.domain[batch.graph_of]

@@ -1,4 +1,4 @@
-"""Every baseline: it learns, and its frozen vectors are what they must be."""
+"""Every baseline: training, resuming, and the invariances of frozen vectors."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_graph_has_the_same_vector_alone_and_among_others(trained):
     torch.testing.assert_close(together, alone, atol=1e-5 * float(together.abs().max()), rtol=1e-4)
 
 
-def test_reading_tells_how_far_it_is(monkeypatch):
+def test_embedding_reports_progress(monkeypatch):
     monkeypatch.setattr("artlas_paper.methods.base.EMBEDDED_NODES", 50)  # nodes
     graphs, told = domains(3)["sparse"], []
     made("gcn").embed_read_outs(graphs, ("pool",), lambda *done: told.append(done))
@@ -132,7 +132,7 @@ def test_both_read_outs_of_ego_graphs(trained):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_broken_off_and_continued_it_ends_with_the_same_weights(name, tmp_path):
+def test_a_resumed_run_ends_with_the_same_weights(name, tmp_path):
     whole = made(name)
     whole.pretrain(domains(), training(name, 3))
 
@@ -180,7 +180,7 @@ def assert_same(one, other):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_shared_features_teach_what_whole_ones_do(name):
+def test_shared_features_give_the_same_gradients(name):
     sources = egos(6)
     model = made(name, sources)
     model.prepare(sources)
@@ -195,7 +195,7 @@ def test_shared_features_teach_what_whole_ones_do(name):
     ("name", "options"),
     [("gcn", {}), ("gat", {}), ("graphacl", {"negatives": 64}), ("riemanngfm", {"dropout": 0.0})],
 )
-def test_parts_teach_what_a_whole_batch_does(name, options, monkeypatch):
+def test_split_batches_give_the_same_gradients(name, options, monkeypatch):
     sources = egos(7)
     model = made(name, sources, **options)
     model.prepare(sources)
@@ -217,7 +217,7 @@ def test_initial_weights_and_steps_follow_the_seed(name):
     assert not same(models[0], models[2])
 
 
-def test_domains_with_and_without_features_meet_in_a_batch():
+def test_a_batch_can_mix_domains_with_and_without_features():
     one, other = (graphs.graph for graphs in egos(8).values())
     one, other = (
         one.with_features(np.arange(50.0)[:, None]),
@@ -262,6 +262,6 @@ def test_other_widths_are_refused(name):
         made(name).pretrain({"wide": wide}, training(name, 1))
 
 
-def test_an_unknown_method_is_told_the_known_ones():
+def test_an_unknown_name_is_answered_by_the_known_ones():
     with pytest.raises(ValueError, match="graphmae"):
         find("nothing")

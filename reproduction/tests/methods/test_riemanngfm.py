@@ -1,4 +1,4 @@
-"""RiemannGFM: geometry against definitions, invariant structure."""
+"""RiemannGFM: manifolds against definitions, invariant inputs, the loss and receptive fields."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cases import from_dense
 from artlas import Graphs, ego_graphs
 from artlas_paper.methods.batch import Batch
 from artlas_paper.methods.losses import symmetric_infonce
-from artlas_paper.methods.riemanngfm import RiemannConfig, RiemannGFM
+from artlas_paper.methods.riemanngfm import RiemannGFM, RiemannGFMConfig
 from artlas_paper.methods.riemanngfm_inputs import breadth_first_trees, laplacian_features
 from artlas_paper.methods.riemanngfm_manifolds import Manifold
 
@@ -67,7 +67,7 @@ def test_maps_are_those_of_the_manifold(space):
 
 
 @pytest.mark.parametrize("space", SPACES, ids=["hyperboloid", "sphere"])
-def test_what_is_carried_is_the_transport_of_the_projection(space):
+def test_transport_to_origin_is_parallel_transport_of_the_projection(space):
     torch.manual_seed(1)
     x = space.from_origin(torch.randn(20, 4, dtype=torch.float64))
     values = torch.randn(20, 4, dtype=torch.float64)
@@ -82,7 +82,7 @@ def test_what_is_carried_is_the_transport_of_the_projection(space):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_structure_does_not_depend_on_numbers(family):
+def test_inputs_do_not_depend_on_node_numbering(family):
     graph, rng = FAMILIES[family], np.random.default_rng(3)
     one, other = Graphs.from_networkx(graph), renumbered(graph, rng)
     found, again = laplacian_features(one, 8), laplacian_features(other[0], 8)
@@ -117,7 +117,7 @@ def test_an_eigenspace_is_seen_as_a_whole_or_not_at_all():
     assert not small[:, 4:].any()
 
 
-def test_a_forest_has_shortest_paths_and_one_parent_where_no_two_are_alike():
+def test_trees_have_shortest_paths_and_one_parent_unless_nodes_are_equal():
     graph = nx.convert_node_labels_to_integers(FAMILIES["random"])
     made = breadth_first_trees(Graphs.from_networkx(graph), True).to_scipy(0)
     tree = nx.from_scipy_sparse_array(made)
@@ -145,7 +145,7 @@ def test_the_loss_is_symmetric_and_least_for_equal_pairs():
             expected += float(torch.logsumexp(torch.stack(sims), 0) - sims[i]) / 14
     assert float(symmetric_infonce(a, b, 0.2)) == pytest.approx(expected, rel=1e-5)
     assert symmetric_infonce(a, a, 0.2) < symmetric_infonce(a, b, 0.2)
-    least = RiemannConfig(temperature=0.025).temperature
+    least = RiemannGFMConfig(temperature=0.025).temperature
     opposite = symmetric_infonce(a[:1].expand(7, -1), -a[:1].expand(7, -1), least)
     assert float(opposite) == pytest.approx(np.log(7), rel=1e-4)  # no weight underflows
 
@@ -153,9 +153,9 @@ def test_the_loss_is_symmetric_and_least_for_equal_pairs():
 def test_trees_of_ego_graphs_grow_from_the_centre():
     network = Graphs.from_networkx(nx.lollipop_graph(6, 5)).with_features(np.eye(11)[:, :2])
     egos = ego_graphs(network, [10, 9])
-    config = RiemannConfig.for_domains({"egos": egos}, width=4)
+    config = RiemannGFMConfig.for_domains({"egos": egos}, width=4)
     assert config.root == "centre"
-    assert RiemannConfig.for_domains({"whole": network}).root == "degree"
+    assert RiemannGFMConfig.for_domains({"whole": network}).root == "degree"
     model = RiemannGFM(config)
     model.prepare({"egos": egos})
     kept = model._inputs["egos"]
@@ -169,13 +169,13 @@ def test_trees_of_ego_graphs_grow_from_the_centre():
 )
 def test_options_are_checked(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        RiemannConfig(**wrong)
+        RiemannGFMConfig(**wrong)
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_chosen_nodes_have_the_tokens_that_they_have_among_all(layers):
+def test_chosen_nodes_have_the_same_tokens_as_among_all_nodes(layers):
     graphs = from_dense([nx.to_numpy_array(FAMILIES[name]) for name in ("path", "random", "star")])
-    model = RiemannGFM(RiemannConfig(features=1, layers=layers, dropout=0.0))
+    model = RiemannGFM(RiemannGFMConfig(features=1, layers=layers, dropout=0.0))
     batch = Batch.of(graphs)
     trees = Batch.of(model._trees(graphs))
     chosen = torch.zeros(batch.num_nodes, dtype=torch.bool)

@@ -21,12 +21,12 @@ from artlas_paper.methods.graph_invariants import (
     node_colours,
     order_nodes,
 )
-from artlas_paper.methods.scgfm import SCGFM, ScgfmConfig
+from artlas_paper.methods.scgfm import SCGFM, SCGFMConfig
 from artlas_paper.methods.scgfm_slices import PADDED
 from artlas_paper.methods.scgfm_solvers import SOLVERS, dense_adjacency
 
 SIZES = {"bases": 3, "roles": 5, "slices": 12, "training_slices": 8, "hidden": 8}
-SMALL = ScgfmConfig(features=1, **SIZES, iterations=20)
+SMALL = SCGFMConfig(features=1, **SIZES, iterations=20)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_statistics_are_counted():
     np.testing.assert_allclose(squares, [15, 1, 0, 0], atol=1e-4)
 
 
-def test_colours_tell_what_degrees_do_not():
+def test_colours_distinguish_nodes_of_equal_degree():
     path = Graphs.from_networkx(nx.path_graph(6))
     found = node_colours(path)
     assert [found[i] == found[5 - i] for i in range(3)] == [True] * 3
@@ -133,7 +133,7 @@ def test_the_loss_falls_on_domains_of_all_sorts():
 def test_vectors_depend_on_the_graph_alone(graphs, solver):
     if solver != "artlas":
         pytest.importorskip("ot")
-    model = SCGFM(ScgfmConfig(features=2, **SIZES, iterations=20, solver=solver))
+    model = SCGFM(SCGFMConfig(features=2, **SIZES, iterations=20, solver=solver))
     z = model.embed(graphs)
     assert z.shape == (5, 3 + DEGREES + CLUSTERINGS + 2 + 5 * 2)
     assert torch.isfinite(z).all()
@@ -179,8 +179,8 @@ def test_a_loss_has_the_statistics_of_its_own_graphs(graphs):
     assert model.loss(batch).item() == pytest.approx(expected, rel=1e-4)
 
 
-def test_features_are_carried_with_all_their_mass(graphs):
-    model = SCGFM(ScgfmConfig(features=2, **SIZES))
+def test_transported_features_keep_their_sums(graphs):
+    model = SCGFM(SCGFMConfig(features=2, **SIZES))
     carried = model.embed(graphs)[:, -10:].reshape(5, 5, 2).sum(1)
     sums = torch.stack([graph.x.sum(0) for graph in graphs])
     torch.testing.assert_close(carried, sums, rtol=1e-4, atol=1e-4)
@@ -198,6 +198,6 @@ def test_features_are_carried_with_all_their_mass(graphs):
 )
 def test_options_are_checked(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        ScgfmConfig(**wrong)
+        SCGFMConfig(**wrong)
     with pytest.raises(ValueError, match="domain"):
         SCGFM(SMALL).pretrain({})

@@ -1,4 +1,4 @@
-"""Sums by a sparse matrix against dense products, with the gradients of both factors."""
+"""Sparse products against dense ones, with the gradients of both factors."""
 
 from __future__ import annotations
 

@@ -78,6 +78,7 @@ class Baseline(nn.Module):
     """
 
     name: ClassVar[str]
+    pooling: ClassVar[Literal["mean", "sum"]] = "mean"
     Config: ClassVar[type[BaselineConfig]] = BaselineConfig
 
     def __init__(self, config: Any = None) -> None:
@@ -111,7 +112,7 @@ class Baseline(nn.Module):
 
     def pool(self, batch: Batch, states: Tensor) -> Tensor:
         """Pool the frozen vectors of nodes to those of graphs, [G, c]."""
-        return batch.mean_pool(states)
+        return batch.sum_pool(states) if self.pooling == "sum" else batch.mean_pool(states)
 
     def read_centre(self, batch: Batch, states: Tensor) -> Tensor:
         """Read the frozen vectors of ego-graphs from those of their centres, [G, c]."""

@@ -12,7 +12,7 @@ from artlas_paper.methods.layers import GATLayer
 from artlas_paper.methods.supervised import Supervised
 
 
-class Gat(Supervised):
+class GAT(Supervised):
     """Attention layers whose width is divided among four heads, read out by means over nodes."""
 
     name = "gat"

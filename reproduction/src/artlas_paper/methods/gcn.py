@@ -12,7 +12,7 @@ from artlas_paper.methods.layers import GCNLayer
 from artlas_paper.methods.supervised import Supervised
 
 
-class Gcn(Supervised):
+class GCN(Supervised):
     """Graph convolutions, read out by means over the nodes."""
 
     name = "gcn"

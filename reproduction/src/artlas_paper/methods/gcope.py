@@ -87,6 +87,7 @@ class GCOPE(Baseline):
     """A GCN encoder; coordinators, a projection and a decoder that are discarded."""
 
     name = "gcope"
+    pooling = "sum"
     Config = GCOPEConfig
     config: GCOPEConfig
 
@@ -119,9 +120,6 @@ class GCOPE(Baseline):
 
     def states(self, batch: Batch) -> Tensor:
         return self.encoder(batch.features, batch)[-1]
-
-    def pool(self, batch: Batch, states: Tensor) -> Tensor:
-        return batch.sum_pool(states)
 
     def _transform(self, features: Features, transformed: Features) -> SharedFeatures:
         """Apply the first linear map to a view's features.

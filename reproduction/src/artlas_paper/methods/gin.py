@@ -12,7 +12,7 @@ from artlas_paper.methods.layers import BatchNorm, GINLayer, Linear
 from artlas_paper.methods.supervised import Supervised
 
 
-class Gin(Supervised):
+class GIN(Supervised):
     """Sums of neighbours with learned eps and batch-normalised perceptrons, read out by sums."""
 
     name = "gin"

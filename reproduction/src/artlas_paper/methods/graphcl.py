@@ -68,6 +68,7 @@ class GraphCL(Baseline):
     """A GCN encoder and a projector that is discarded after pretraining."""
 
     name = "graphcl"
+    pooling = "sum"
     Config = GraphCLConfig
     config: GraphCLConfig
 
@@ -95,6 +96,3 @@ class GraphCL(Baseline):
 
     def states(self, batch: Batch) -> Tensor:
         return torch.cat(self.encoder(batch.features, batch), 1)
-
-    def pool(self, batch: Batch, states: Tensor) -> Tensor:
-        return batch.sum_pool(states)

@@ -59,7 +59,7 @@ TINY = 1e-6  # added to lengths that are divided by or logarithmised
 
 
 @dataclass(frozen=True)
-class GlueConfig(BaselineConfig):
+class GraphGlueConfig(BaselineConfig):
     """Settings of GraphGlue.
 
     virtual: M; neighbours: k, of virtual nodes and of graphs; dropout: between layers; temperature:
@@ -90,8 +90,8 @@ class GraphGlue(Baseline):
     """A GCN on the nodes of a graph and on learned virtual nodes."""
 
     name = "graphglue"
-    Config = GlueConfig
-    config: GlueConfig
+    Config = GraphGlueConfig
+    config: GraphGlueConfig
     prototypes: Tensor
     metrics: Tensor
     seen: Tensor

@@ -11,10 +11,10 @@ from artlas.method import checkpoint
 from artlas.training.loop import PretrainConfig
 from artlas_paper.methods.base import Baseline
 from artlas_paper.methods.domains import Domains
-from artlas_paper.methods.gat import Gat
-from artlas_paper.methods.gcn import Gcn
+from artlas_paper.methods.gat import GAT
+from artlas_paper.methods.gcn import GCN
 from artlas_paper.methods.gcope import GCOPE
-from artlas_paper.methods.gin import Gin
+from artlas_paper.methods.gin import GIN
 from artlas_paper.methods.git import GiT
 from artlas_paper.methods.graphacl import GraphACL
 from artlas_paper.methods.graphcl import GraphCL
@@ -80,9 +80,9 @@ _PLAIN: dict[str, Any] = {"batch": (512, 256), "adamw": (True, True)}
 METHODS = {
     entry.name: entry
     for entry in (
-        _entry("GCN", Gcn, **_PLAIN),
-        _entry("GAT", Gat, **_PLAIN),
-        _entry("GIN", Gin, **_PLAIN),
+        _entry("GCN", GCN, **_PLAIN),
+        _entry("GAT", GAT, **_PLAIN),
+        _entry("GIN", GIN, **_PLAIN),
         _entry("GraphCL", GraphCL, adamw=(False, False), hidden=(64, 64)),
         _entry("GraphMAE", GraphMAE, (5e-4, 5e-4)),
         _entry("GraphACL", GraphACL, (1e-6, 5e-4)),

@@ -64,7 +64,7 @@ PREPARED_NODES = 25_600  # nodes whose inputs are computed at a time
 
 
 @dataclass(frozen=True)
-class RiemannConfig(BaselineConfig):
+class RiemannGFMConfig(BaselineConfig):
     """Settings of RiemannGFM; hidden is the inner width of its perceptrons.
 
     width: of inputs and of both manifolds; dropout: in the perceptrons; temperature: of the loss;
@@ -97,7 +97,7 @@ class RiemannConfig(BaselineConfig):
 class RiemannLayer(nn.Module):
     """Attention on both manifolds, and the update of the Euclidean vector."""
 
-    def __init__(self, config: RiemannConfig) -> None:
+    def __init__(self, config: RiemannGFMConfig) -> None:
         super().__init__()
         width = config.width
         self.from_sphere, self.from_tree = _attention(width), _attention(width)
@@ -125,8 +125,8 @@ class RiemannGFM(Baseline):
     """Layers on both manifolds, and a projector that is discarded."""
 
     name = "riemanngfm"
-    Config = RiemannConfig
-    config: RiemannConfig
+    Config = RiemannGFMConfig
+    config: RiemannGFMConfig
 
     def build(self) -> None:
         config = self.config
@@ -218,7 +218,7 @@ def _attention(width: int) -> nn.ModuleList:
     return nn.ModuleList(Linear(width, width) for _ in range(3))
 
 
-def _perceptron(width: int, out: int, config: RiemannConfig) -> nn.Sequential:
+def _perceptron(width: int, out: int, config: RiemannGFMConfig) -> nn.Sequential:
     return nn.Sequential(
         Linear(width, config.hidden), nn.ReLU(), Dropout(config.dropout), Linear(config.hidden, out)
     )

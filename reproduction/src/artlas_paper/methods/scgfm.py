@@ -19,7 +19,7 @@ is found by an iterative Gromov-Wasserstein solver, and :math:`z = [w \,\|\, f(w
 \mathrm{vec}(N T^\top X)]`. The vector of a centre c has its own share of the last part,
 :math:`N T_c^\top x_c`.
 
-Choices where the sources are silent: the sizes and weights of :class:`ScgfmConfig`, the bins of s,
+Choices where the sources are silent: the sizes and weights of :class:`SCGFMConfig`, the bins of s,
 uniform measures, conditional gradients from the product of the measures with at most 50 steps, and
 an order of nodes, on which SGW and a solver with ties depend. Nodes are ordered by degree and
 colour, so that the coordinates do not depend on how nodes were numbered. Notes on the paper sum the
@@ -53,7 +53,7 @@ from artlas_paper.methods.scgfm_solvers import SOLVERS, Solver
 
 
 @dataclass(frozen=True)
-class ScgfmConfig(BaselineConfig):
+class SCGFMConfig(BaselineConfig):
     r"""Settings of SCGFM; hidden is the width of the decoder, and layers is not used.
 
     bases: K; roles: M; slices, training_slices: L at inference and in training; temperature:
@@ -81,7 +81,7 @@ class ScgfmConfig(BaselineConfig):
         checks.one_of(self, "solver", tuple(SOLVERS))
         if self.training_slices > self.slices:
             raise ValueError(
-                f"ScgfmConfig.training_slices must be at most slices = {self.slices}, got "
+                f"SCGFMConfig.training_slices must be at most slices = {self.slices}, got "
                 f"{self.training_slices}."
             )
 
@@ -90,8 +90,8 @@ class SCGFM(Baseline):
     """Learned bases, a decoder of graph statistics, and an iterative aligner at inference."""
 
     name = "scgfm"
-    Config = ScgfmConfig
-    config: ScgfmConfig
+    Config = SCGFMConfig
+    config: SCGFMConfig
 
     def build(self) -> None:
         config = self.config

@@ -9,7 +9,7 @@ the rows of :math:`\theta` are averaged over nodes that these do not distinguish
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,8 +23,7 @@ PADDED = 100  # rows that the smallest graphs are padded to
 PROJECTED_NODES = 1 << 14  # nodes that are projected at a time
 
 
-@dataclass(frozen=True)
-class Slices:
+class Slices(NamedTuple):
     """What the sliced distance needs of G graphs.
 
     low, high [G, M, L]: the M smallest and M largest of the padded columns of A theta, ascending;
@@ -54,13 +53,7 @@ class Slices:
 
     def double(self) -> Slices:
         """Return the same in float64."""
-        return Slices(
-            self.low.double(),
-            self.high.double(),
-            self.squares.double(),
-            self.norms.double(),
-            self.padded,
-        )
+        return Slices(*(values.double() for values in self))
 
     def _weight(self) -> Tensor:
         return 1 / (self.norms * self.padded[:, None] * self.norms.shape[1])
@@ -85,8 +78,7 @@ class Directions:
 def project(graphs: Graphs, directions: Directions, roles: int, slices: int) -> Slices:
     """Project graphs on so many random directions, for distances to bases of M = roles nodes."""
     parts = [_project(part, directions, roles, slices) for part in graphs.batches(PROJECTED_NODES)]
-    columns = zip(*((p.low, p.high, p.squares, p.norms, p.padded) for p in parts), strict=True)
-    return Slices(*(torch.cat(column) for column in columns))
+    return Slices(*(torch.cat(values) for values in zip(*parts, strict=True)))
 
 
 def _project(graphs: Graphs, directions: Directions, roles: int, slices: int) -> Slices:

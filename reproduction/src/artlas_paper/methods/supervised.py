@@ -15,7 +15,7 @@ frozen. The frozen vector of a graph is h.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +30,6 @@ from artlas_paper.methods.shared_features import Features, map_features
 class Supervised(Baseline):
     """Message-passing layers, a read-out that joins them, and one linear classifier per domain."""
 
-    pooling: ClassVar[Literal["mean", "sum"]] = "mean"
     rectified: ClassVar[bool] = False  # whether layers end with a ReLU of their own
 
     def layer(self, width: int) -> nn.Module:
@@ -95,6 +94,3 @@ class Supervised(Baseline):
 
     def states(self, batch: Batch) -> Tensor:
         return torch.cat(self._layer_states(batch.features, batch), 1)
-
-    def pool(self, batch: Batch, states: Tensor) -> Tensor:
-        return batch.sum_pool(states) if self.pooling == "sum" else batch.mean_pool(states)
