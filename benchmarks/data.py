@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from artlas_paper import datasets
-from artlas_paper.process_memory import random_edges
+from artlas_paper.random_graphs import random_edges
 
 BATCH = 64
 SEED = 0

@@ -20,7 +20,7 @@ import torch
 
 from artlas.training import glibc_malloc
 from artlas_paper.methods.registry import find
-from artlas_paper.process_memory import reset_peak, status
+from artlas_paper.process_memory import memory_bytes, reset_peak
 from artlas_paper.studies.efficiency_worker import sparse_graphs
 from benchmarks.report import ROOT, Figure
 from benchmarks.timing import Seconds, ratio
@@ -72,7 +72,7 @@ def worker(share: int, rounds: int) -> dict[str, dict[str, Any]]:
                     for _ in range(TIMED):
                         step()
                     seconds[kind].append((time.perf_counter() - began) / TIMED)
-                peaks[kind].append(status("VmHWM") - before)
+                peaks[kind].append(memory_bytes("VmHWM") - before)
         made[name] = {"graphs": graphs, "seconds": seconds, "peaks": peaks}
     return made
 

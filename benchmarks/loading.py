@@ -21,7 +21,7 @@ import artlas
 from artlas import ART, Graphs
 from artlas.nodes.ego import choose_centres, ego_graphs
 from artlas_paper import datasets
-from artlas_paper.process_memory import status
+from artlas_paper.process_memory import memory_bytes
 from benchmarks.data import SEED, data_root
 from benchmarks.report import ROOT, Figure
 from benchmarks.timing import Call, Rounds, interleave, ratio
@@ -226,5 +226,5 @@ def bench_root() -> Path:
 
 if __name__ == "__main__":
     measured = TASKS[sys.argv[1]](Path(sys.argv[2]))
-    peak = status("VmHWM") / 1e9  # ru_maxrss would include the parent's
+    peak = memory_bytes("VmHWM") / 1e9  # ru_maxrss would include the parent's
     print(json.dumps({**measured, "gb": peak, "artlas": artlas.__version__}))

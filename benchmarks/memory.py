@@ -7,7 +7,7 @@ import subprocess
 import sys
 from functools import partial
 
-from artlas_paper.process_memory import reset_peak, status
+from artlas_paper.process_memory import memory_bytes, reset_peak
 from benchmarks.report import ROOT, Figure
 
 MEMORY_BAR = 12.0
@@ -68,7 +68,7 @@ def worker(task: str, kind: str, graphs: int, nodes: int, degree: float) -> int:
     subject = build(random_batch(task, graphs, nodes, degree), sharp=False)
     before = reset_peak()
     run(subject)
-    return status("VmHWM") - before
+    return memory_bytes("VmHWM") - before
 
 
 if __name__ == "__main__":

@@ -68,6 +68,6 @@ def test_a_strong_one_has_one_fixed_point_and_a_weak_one_lower_energies(model, g
     assert (weak <= strong[0] + 1e-9).all()
 
 
-def test_strengths_that_are_none(model, graphs):
+def test_nonpositive_strengths_are_refused(model, graphs):
     with pytest.raises(ValueError, match="epsilon must be positive"):
         entropic_gw.reference(model, graphs, epsilon=0.0)

@@ -1,9 +1,9 @@
-r"""Relational Gromov-Wasserstein of a fixed entropic strength, by Sinkhorn after every gradient.
+r"""Entropic Gromov-Wasserstein solver of fixed strength: projected gradients with Sinkhorn.
 
 .. math:: T \leftarrow \mathrm{Sinkhorn}\big(\exp(4 A T B / \epsilon)\big)
 
-A strong :math:`\epsilon` leaves one fixed point that every start reaches, but of an energy above
-the least one: nothing here lowers the relational energy itself. :mod:`artlas.gw` does.
+With a large :math:`\epsilon`, all starts reach the same fixed point, but its energy is above the
+minimum: unlike :mod:`artlas.gw`, the iteration does not minimise the relational energy itself.
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ def solve(
     steps: int = 200,
     sinkhorn: int = 500,
     epsilon: float = EPSILON,
-    mass: float = 1e-7,
+    tolerance: float = 1e-7,
 ) -> tuple[solver.Array, list[solver.Array]]:
-    """Energies [G, K] with a model's bases and couplings [K, n, M] after at most so many steps.
+    """Align graphs with a model's bases, and return energies [G, K] and couplings [K, n, M].
 
-    A graph's steps end when none of its couplings moved more L1 mass than ``mass``.
+    A graph takes at most ``steps`` steps of at most ``sinkhorn`` iterations each. It ends earlier
+    when none of its couplings changes by more than ``tolerance`` in the L1 norm.
     """
     if not 0 < epsilon < math.inf:
         raise ValueError(f"epsilon must be positive, got {epsilon!r}.")
@@ -51,9 +52,9 @@ def solve(
         coupling = torch.from_numpy(np.array(start(graph), dtype=np.float64))
         for _ in range(steps):
             scores = 4 * adjacency @ coupling @ relations / epsilon
-            moved = _sinkhorn(scores, mu, sinkhorn) - coupling
-            coupling = coupling + moved
-            if float(moved.abs().sum((1, 2)).max()) <= mass:
+            change = _sinkhorn(scores, mu, sinkhorn) - coupling
+            coupling = coupling + change
+            if float(change.abs().sum((1, 2)).max()) <= tolerance:
                 break
         energies.append(_energies(graph, mu, relations, coupling))
         couplings.append(coupling.numpy())
@@ -63,7 +64,7 @@ def solve(
 def reference(
     model: ART, graphs: Any, steps: int = 200, epsilon: float = EPSILON
 ) -> tuple[solver.Array, list[solver.Array]]:
-    """The lowest energies that the three starts of :func:`artlas.gw.solver.reference` reach."""
+    """Return the lowest energies, and their couplings, that the model's reference starts reach."""
     best: tuple[solver.Array, list[solver.Array]] | None = None
     for start, _ in refinement.reference_starts(model).values():
         energies, couplings = solve(model, graphs, start, steps, epsilon=epsilon)
@@ -71,19 +72,19 @@ def reference(
             best = energies, couplings
             continue
         lower = energies < best[0]
-        kept = zip(lower, couplings, best[1], strict=True)
+        pairs = zip(lower, couplings, best[1], strict=True)
         best = (
             np.where(lower, energies, best[0]),
-            [np.where(wins[:, None, None], new, old) for wins, new, old in kept],
+            [np.where(wins[:, None, None], new, old) for wins, new, old in pairs],
         )
     assert best is not None
     return best
 
 
 def _sinkhorn(scores: Tensor, mu: Tensor, iterations: int) -> Tensor:
-    """The coupling of mu [n] and uniform roles that is nearest to exp(scores) [K, n, M]."""
+    """Scale exp(scores) [K, n, M] to couplings of mu [n] and uniform roles."""
     roles = scores.shape[2]
-    # the largest score of a row and of a column set to 0: what is far below it may vanish
+    # the largest score of every row and column becomes 0: only entries far below it underflow
     scores = scores - scores.max(2, keepdim=True).values
     kernel = torch.exp(scores - scores.max(1, keepdim=True).values)
     columns = torch.ones(len(kernel), roles, 1, dtype=kernel.dtype)
@@ -96,11 +97,11 @@ def _sinkhorn(scores: Tensor, mu: Tensor, iterations: int) -> Tensor:
 
 
 def _energies(graph: Graphs, mu: Tensor, relations: Tensor, coupling: Tensor) -> solver.Array:
-    """E(A, B_k; T_k) for every base, [K]."""
+    """Compute E(A, B_k; T_k) for every base, [K]."""
     row = torch.repeat_interleave(torch.arange(graph.num_nodes), graph.row_ptr.diff())
     own = (mu[row] * mu[graph.col.long()]).sum()
     nu = coupling.sum(1)
-    theirs = torch.einsum("km,kmr,kr->k", nu, relations.square(), nu)
-    summed = torch.zeros_like(coupling).index_add_(1, row, coupling[:, graph.col.long()])
-    cross = (summed @ relations * coupling).sum((1, 2))
-    return (own + theirs - 2 * cross).numpy()
+    of_bases = torch.einsum("km,kmr,kr->k", nu, relations.square(), nu)
+    neighbour_sums = torch.zeros_like(coupling).index_add_(1, row, coupling[:, graph.col.long()])
+    cross = (neighbour_sums @ relations * coupling).sum((1, 2))
+    return (own + of_bases - 2 * cross).numpy()

@@ -1,32 +1,15 @@
-"""What measurements of time and memory share: generated graphs, and the memory of a process."""
+"""Read the memory of this process, and restart its peak."""
 
 from __future__ import annotations
 
 import gc
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from artlas.training import glibc_malloc
 
 
-def random_edges(rng: np.random.Generator, nodes: int, degree: float) -> NDArray[Any]:
-    """About nodes * degree / 2 distinct pairs, both directions, [2, E]."""
-    wanted = min(round(nodes * degree / 2), nodes * (nodes - 1) // 2)
-    codes = np.empty(0, dtype=np.int64)
-    while len(codes) < wanted:
-        drawn = rng.integers(0, nodes, size=(2, wanted - len(codes) + 16))
-        drawn = np.sort(drawn[:, drawn[0] != drawn[1]], axis=0)
-        codes = np.unique(np.concatenate([codes, drawn[0] * nodes + drawn[1]]))
-    codes = rng.permutation(codes)[:wanted]
-    low, high = np.divmod(codes, nodes)
-    return np.stack([np.concatenate([low, high]), np.concatenate([high, low])])
-
-
-def status(field: str) -> int:
-    """A memory field of this process in bytes."""
+def memory_bytes(field: str) -> int:
+    """Return a memory field of /proc/self/status in bytes, as VmRSS (in use) or VmHWM (peak)."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(field + ":"):
             return int(line.split()[1]) * 1024
@@ -34,11 +17,11 @@ def status(field: str) -> int:
 
 
 def reset_peak() -> int:
-    """Give free memory back, restart the high-water mark, and say what is in use now."""
+    """Free unused memory, restart the peak, and return the bytes that are still in use."""
     gc.collect()
     glibc_malloc.trim()
     try:
         Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return status("VmHWM")
-    return status("VmRSS")
+    except OSError:  # the peak cannot be restarted: later peaks are measured from the present one
+        return memory_bytes("VmHWM")
+    return memory_bytes("VmRSS")

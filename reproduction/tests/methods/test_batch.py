@@ -1,4 +1,4 @@
-"""Batches of graphs: sums, propagation, selections and their gradients, against dense ones."""
+"""Batches of graphs: sums, propagation, selection and gradients against dense computations."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import torch
 from cases import from_dense, random_dense
 from torch_geometric.nn import GATConv, GCNConv, GINConv
 
-from artlas_paper.methods.batch import Batch, Shared, through
+from artlas_paper.methods.batch import Batch
 from artlas_paper.methods.layers import GATLayer, GCNLayer, GINLayer
+from artlas_paper.methods.shared_features import SharedFeatures, map_nodes
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def test_sums_over_neighbours_and_graphs_with_their_gradients(batch):
 def test_means_of_features_whether_shared_or_learnt(batch):
     rows = torch.arange(20) % 7
     for table in (batch.x[:7], batch.x[:7].clone().requires_grad_()):
-        shared = batch.with_x(Shared(table, rows))
+        shared = batch.with_features(SharedFeatures(table, rows))
         torch.testing.assert_close(shared.mean_features(), batch.mean_pool(table[rows]))
     grad = torch.autograd.grad(shared.mean_features().sum(), table)[0]
     assert grad.any()
@@ -77,9 +78,9 @@ def test_attention_and_its_gradients_are_those_of_pytorch_geometric(batch, size,
         torch.testing.assert_close(a, b, rtol=1e-9, atol=lost)
 
 
-def test_without_some_entries_or_nodes(batch):
+def test_removing_entries_or_nodes(batch):
     a = dense(batch)
-    kept = batch.chance(5) < 0.6
+    kept = batch.edge_uniforms(5) < 0.6
     fewer = batch.keep_entries(kept)
     expected = torch.zeros_like(a)
     expected[batch.row[kept], batch.col[kept].long()] = 1
@@ -94,9 +95,9 @@ def test_without_some_entries_or_nodes(batch):
     assert torch.equal(left.graph_of, batch.graph_of[nodes])
 
 
-def test_chances_are_even_and_differ_by_seed():
+def test_edge_uniforms_are_uniform_and_differ_by_seed():
     big = Batch.of(from_dense([random_dense(200, 0.5, np.random.default_rng(0))]))
-    one, other = big.chance(1), big.chance(2)
+    one, other = big.edge_uniforms(1), big.edge_uniforms(2)
     assert abs(float(one.mean()) - 0.5) < 0.02
     assert abs(float((one < 0.1).float().mean()) - 0.1) < 0.02
     assert abs(float(torch.corrcoef(torch.stack([one, other]))[0, 1])) < 0.05
@@ -105,7 +106,9 @@ def test_chances_are_even_and_differ_by_seed():
 def shared(batch):
     """The same batch with features of only four kinds."""
     torch.manual_seed(3)
-    return batch.with_x(Shared(torch.randn(4, 3), torch.randint(4, (batch.num_nodes,))))
+    return batch.with_features(
+        SharedFeatures(torch.randn(4, 3), torch.randint(4, (batch.num_nodes,)))
+    )
 
 
 def test_shared_features_are_rows_of_a_table(batch):
@@ -113,16 +116,16 @@ def test_shared_features_are_rows_of_a_table(batch):
     features = given.features
     assert torch.equal(given.x, features.table[features.rows])
     nodes = torch.tensor([3, 0, 17, 3])
-    assert torch.equal(given.x_of(nodes), given.x[nodes])
-    assert torch.equal(batch.x_of(nodes), batch.x[nodes])
+    assert torch.equal(given.features_of(nodes), given.x[nodes])
+    assert torch.equal(batch.features_of(nodes), batch.x[nodes])
     kept = torch.rand(20) < 0.5
     kept[given.node_ptr[:-1]] = True
     assert torch.equal(given.keep_nodes(kept).x, given.x[kept])
 
 
 @pytest.mark.parametrize("numbers", [1, 24, 10**6])
-def test_the_gradient_of_a_table_is_the_sum_of_all_who_took_its_rows(batch, numbers, monkeypatch):
-    monkeypatch.setattr("artlas_paper.methods.batch.PART", numbers)
+def test_a_table_gradient_sums_over_all_uses_of_its_rows(batch, numbers, monkeypatch):
+    monkeypatch.setattr("artlas_paper.methods.batch.CACHED_NUMBERS", numbers)
     features = shared(batch).features
     layer, weight = GCNLayer(3, 5), torch.randn(20, 5)
     table = features.table.clone().requires_grad_()
@@ -131,23 +134,23 @@ def test_the_gradient_of_a_table_is_the_sum_of_all_who_took_its_rows(batch, numb
         return torch.autograd.grad((found * weight).sum(), [table, *layer.parameters()])
 
     wanted = layer(table[features.rows], batch)
-    parts = batch.with_x(Shared(table, features.rows)).parts(3)
+    parts = batch.with_features(SharedFeatures(table, features.rows)).split(3)
     found = torch.cat([layer(part.features, part) for part in parts])
     torch.testing.assert_close(found, wanted)
     for a, b in zip(gradients(found), gradients(wanted), strict=True):
         torch.testing.assert_close(a, b)
-    again = Shared(table, features.rows)  # taken twice, at different times
-    both = through(layer.lin, again) + through(lambda rows: 2 * layer.lin(rows), again)
+    again = SharedFeatures(table, features.rows)  # taken twice, at different times
+    both = map_nodes(layer.lin, again) + map_nodes(lambda rows: 2 * layer.lin(rows), again)
     grad = torch.autograd.grad((both * weight).sum(), table)[0]
     wanted = torch.autograd.grad((3 * layer.lin(table[features.rows]) * weight).sum(), table)[0]
     torch.testing.assert_close(grad, wanted)
 
 
 @pytest.mark.parametrize("kind", ["plain", "shared"])
-def test_parts_are_the_graphs_in_their_order(batch, kind, monkeypatch):
-    monkeypatch.setattr("artlas_paper.methods.batch.PART", 24)
+def test_splitting_keeps_the_graphs_in_order(batch, kind, monkeypatch):
+    monkeypatch.setattr("artlas_paper.methods.batch.CACHED_NUMBERS", 24)
     given = shared(batch) if kind == "shared" else batch
-    given = given.with_x(given.features)
+    given = given.with_features(given.features)
     labelled = Batch(
         given.node_ptr,
         given.row_ptr,
@@ -157,9 +160,9 @@ def test_parts_are_the_graphs_in_their_order(batch, kind, monkeypatch):
         torch.tensor([1, 2, 3]),
         (("a", 0), ("a", 1), ("b", 0)),
     )
-    parts = labelled.parts(3)  # at most 8 nodes, or one graph
+    parts = labelled.split(3)  # at most 8 nodes, or one graph
     assert [part.sizes.tolist() for part in parts] == [[7, 1], [12]]
-    assert [len(part.sizes) for part in labelled.parts(1)] == [3]
+    assert [len(part.sizes) for part in labelled.split(1)] == [3]
     assert torch.equal(torch.cat([part.x for part in parts]), given.x)
     assert torch.equal(torch.cat([part.domain for part in parts]), labelled.domain)
     assert torch.equal(torch.cat([part.y for part in parts]), labelled.y)
@@ -171,10 +174,10 @@ def test_edges_of_some_nodes_among_their_neighbours(batch):
     a = dense(batch).bool()
     chosen = torch.zeros(20, dtype=torch.bool)
     chosen[[2, 9, 15]] = True
-    around = batch.around(chosen)
+    around = batch.with_neighbours(chosen)
     assert torch.equal(around, chosen | a[chosen].any(0))
     assert chosen.sum() < around.sum() < 20
-    left = batch.towards(chosen, around)
+    left = batch.edges_touching(chosen, around)
     wanted = (a & (chosen[:, None] | chosen))[around][:, around]
     assert torch.equal(dense(left).bool(), wanted)
     assert torch.equal(left.x, batch.x[around])

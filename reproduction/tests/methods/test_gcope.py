@@ -1,4 +1,4 @@
-"""GCOPE: coordinators against a dense graph that has them as nodes, views, and the contrast."""
+"""GCOPE: coordinators against a dense graph with them as nodes, views, and the contrast."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import torch
 from cases import from_dense, random_dense
 from torch_geometric.nn import GCNConv
 
-from artlas_paper.methods.batch import Batch, Shared
-from artlas_paper.methods.gcope import GCOPE, GCOPEConfig, contrast, drop_edges
-from artlas_paper.methods.views import drop_nodes, mask_features
+from artlas_paper.methods.batch import Batch
+from artlas_paper.methods.gcope import GCOPE, GCOPEConfig
+from artlas_paper.methods.losses import contrast_views
+from artlas_paper.methods.shared_features import SharedFeatures
+from artlas_paper.methods.views import drop_edges, drop_nodes, mask_features
 
 
 def made(sizes, domain, **options):
@@ -37,7 +39,7 @@ def test_coordinators_are_nodes_that_are_linked_to_their_domain_and_to_each_othe
         plain.load_state_dict(layer.state_dict())
         x = plain(x, edges)
         x = torch.relu(x) if i < 2 else x
-    found = model._last(model._around(batch, model.encoder.enter(batch.features)))
+    found = model._last_layer(model._propagate(batch, model.encoder.transform(batch.features)))
     torch.testing.assert_close(found, x[:nodes])
     weight = torch.randn(nodes, 8)
     ours = torch.autograd.grad((found * weight).sum(), model.coordinators)[0]
@@ -47,20 +49,20 @@ def test_coordinators_are_nodes_that_are_linked_to_their_domain_and_to_each_othe
     assert not ours[1].any()  # its domain is not in the batch
 
 
-def test_sums_are_mapped_as_what_they_sum_and_views_share_the_first_map():
+def test_the_last_layer_commutes_with_sums_and_views_share_the_first_map():
     model, batch = made((6, 1, 9, 4), (0, 2, 2, 0), dropout=0.0)
-    batch = batch.with_x(Shared(batch.x[:7], torch.arange(20) % 7))
-    entered = model.encoder.enter(batch.features)
+    batch = batch.with_features(SharedFeatures(batch.x[:7], torch.arange(20) % 7))
+    transformed = model.encoder.transform(batch.features)
     torch.manual_seed(0)
     for view in (drop_nodes(batch, 0.3), drop_edges(batch, 0.3), mask_features(batch, 0.3)):
-        first = model._enter(view.features, entered)
-        torch.testing.assert_close(first.whole(), model.encoder.layers[0].enter(view.x))
-        around = model._around(view, first)
-        sums = model._last(view.sum_pool(around), view.sizes[:, None])
-        torch.testing.assert_close(sums, view.sum_pool(model._last(around)))
+        first = model._transform(view.features, transformed)
+        torch.testing.assert_close(first.expand(), model.encoder.layers[0].transform(view.x))
+        around = model._propagate(view, first)
+        sums = model._last_layer(view.sum_pool(around), view.sizes[:, None])
+        torch.testing.assert_close(sums, view.sum_pool(model._last_layer(around)))
 
 
-def test_frozen_vectors_do_not_know_the_coordinators():
+def test_frozen_vectors_do_not_depend_on_coordinators():
     model, batch = made((6, 9), (0, 1))
     model.eval()
     before = model.states(batch)
@@ -74,8 +76,8 @@ def test_the_contrast_is_that_of_loops():
     wanted = 0.0
     for i in range(5):
         wanted -= float(torch.log(like[i, i] / sum(like[i, j] for j in range(5) if j != i)))
-    assert float(contrast(one, other, 0.5)) == pytest.approx(wanted / 5, rel=1e-4)
-    assert float(contrast(one[:1], other[:1], 0.5)) == 0
+    assert float(contrast_views(one, other, 0.5)) == pytest.approx(wanted / 5, rel=1e-4)
+    assert float(contrast_views(one[:1], other[:1], 0.5)) == 0
 
 
 def test_views_lose_their_share_of_every_graph():

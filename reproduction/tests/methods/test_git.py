@@ -1,4 +1,4 @@
-"""GiT: views, the loss against loops, and batches that are as small as can be."""
+"""GiT: views, the loss against loops, and the smallest batches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from cases import from_dense, random_dense
 
 from artlas_paper.methods.batch import Batch
-from artlas_paper.methods.git import GiT, GiTConfig, apart_from_mean
+from artlas_paper.methods.git import GiT, GiTConfig, divergence_from_mean
 
 
 def made(sizes, **options):
@@ -55,8 +55,8 @@ def test_views_lose_whole_columns_and_both_directions_of_an_edge():
 
 def test_equal_vectors_are_not_apart_from_their_mean():
     z = torch.randn(1, 4).repeat(5, 1)
-    assert float(apart_from_mean(z)) == pytest.approx(0, abs=1e-6)
-    assert float(apart_from_mean(torch.eye(4))) > 0.01
+    assert float(divergence_from_mean(z)) == pytest.approx(0, abs=1e-6)
+    assert float(divergence_from_mean(torch.eye(4))) > 0.01
 
 
 def test_a_batch_of_one_node_can_be_learnt_from():

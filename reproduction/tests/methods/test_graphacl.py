@@ -9,10 +9,10 @@ import pytest
 import torch
 from cases import from_dense, random_dense
 
+from artlas_paper.kernels import unit
 from artlas_paper.kernels.graphacl_loss import foretelling_error
 from artlas_paper.methods.batch import Batch
 from artlas_paper.methods.graphacl import GraphACL, GraphACLConfig
-from artlas_paper.methods.layers import unit
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_loss_and_gradients_are_what_loops_give(batch, count):
         torch.testing.assert_close(one, other)
 
 
-def test_fewer_negatives_stand_for_all(batch):
+def test_few_negatives_give_an_unbiased_estimate(batch):
     q, u, v = (values.detach() for values in vectors())
     whole = error(batch, q, u, v, torch.arange(20), 1.0)
     few = [error(batch, q, u, v, torch.randperm(20)[:10], 1.0) for _ in range(200)]
@@ -67,12 +67,12 @@ def test_fewer_negatives_stand_for_all(batch):
 
 @pytest.mark.parametrize("negatives", [5, 64])
 def test_the_loss_of_a_model_is_what_loops_give(batch, negatives, monkeypatch):
-    monkeypatch.setattr("artlas_paper.methods.batch.PART", 1)  # a graph at a time
+    monkeypatch.setattr("artlas_paper.methods.batch.CACHED_NUMBERS", 1)  # a graph at a time
     model = GraphACL(GraphACLConfig(features=3, hidden=4, negatives=negatives)).double()
     with torch.no_grad():
         for p in model.target.parameters():
             p += 0.1
-        batch = batch.with_x(batch.x.double())
+        batch = batch.with_features(batch.x.double())
         torch.manual_seed(1)
         found = model.loss(batch)
         torch.manual_seed(1)
@@ -82,7 +82,7 @@ def test_the_loss_of_a_model_is_what_loops_give(batch, negatives, monkeypatch):
     torch.testing.assert_close(found, wanted)
 
 
-def test_graphs_without_edges_have_themselves():
+def test_graphs_without_edges_have_finite_gradients():
     torch.manual_seed(0)
     alone = Batch.of(from_dense([np.zeros((3, 3))]).with_features(np.eye(3)))
     model = GraphACL(GraphACLConfig(features=3, hidden=4))

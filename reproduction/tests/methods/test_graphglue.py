@@ -1,4 +1,4 @@
-"""GraphGlue: links, frames and losses against definitions, and what its prototypes learn when."""
+"""GraphGlue: links, frames and losses against definitions, and the prototypes' updates."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import torch
 from cases import from_dense, random_dense
 
 from artlas import Graphs
-from artlas_paper.methods.base import _Learning
 from artlas_paper.methods.batch import Batch
+from artlas_paper.methods.domains import BatchBuilder
 from artlas_paper.methods.graphglue import (
-    GlueConfig,
     GraphGlue,
-    bending,
-    chosen,
-    local,
+    GraphGlueConfig,
+    curvature,
+    local_loss,
     log_metric,
     orthogonal,
 )
+from artlas_paper.methods.graphglue_links import top_shares
 
-SMALL = GlueConfig(features=2, hidden=6, virtual=4, neighbours=3, dropout=0.0, domains=(0, 0))
+SMALL = GraphGlueConfig(features=2, hidden=6, virtual=4, neighbours=3, dropout=0.0, domains=(0, 0))
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def graphs():
 
 def test_a_virtual_node_has_its_best_nodes_and_shares_between_equals():
     scores = torch.tensor([[3.0, 1, 2, 1, 1], [5, 4, -torch.inf, -torch.inf, -torch.inf]])
-    found = chosen(scores[:, :, None], torch.tensor([5, 2]), 3)[:, :, 0]
+    found = top_shares(scores[:, :, None], torch.tensor([5, 2]), 3)[:, :, 0]
     torch.testing.assert_close(found[0], torch.tensor([1, 1 / 3, 1, 1 / 3, 1 / 3]))
     torch.testing.assert_close(found[1], torch.tensor([1.0, 1, 0, 0, 0]))
 
@@ -73,7 +73,7 @@ def test_states_are_those_of_a_dense_network_with_virtual_nodes(graphs):
 
 def test_frames_are_those_of_all_states_with_their_gradients(graphs):
     model, batch = GraphGlue(SMALL).double(), Batch.of(graphs.with_features(graphs.x))
-    batch = batch.with_x(batch.x.double())
+    batch = batch.with_features(batch.x.double())
     _, *wanted = model.encode(batch)
     found = model.frames(batch)
     weight = [torch.randn_like(part) for part in wanted]
@@ -114,21 +114,21 @@ def test_the_local_loss_is_as_written():
             own = torch.exp(-(units[i] - moved / moved.norm()).square().sum())
             rest = sum(torch.exp(-(units[i] - units[j]).square().sum()) for j in range(5) if j != i)
             expected.append(-torch.log(own / (rest + own)))
-    assert float(local(z, tangents, 1.0)) == pytest.approx(float(torch.stack(expected).mean()))
-    assert float(local(z[:1], tangents[:1], 1.0)) == pytest.approx(0.0, abs=1e-6)
+    assert float(local_loss(z, tangents, 1.0)) == pytest.approx(float(torch.stack(expected).mean()))
+    assert float(local_loss(z[:1], tangents[:1], 1.0)) == pytest.approx(0.0, abs=1e-6)
 
 
-def test_paths_bend_where_volumes_are_not_linear():
+def test_curvature_is_zero_only_where_volumes_are_linear():
     place = torch.arange(6.0)
     near = (place[:, None] - place).abs()
     allowed = torch.ones(6, 6, dtype=torch.bool)
-    assert float(bending(torch.full((6,), 2.0), near, allowed, 1)) == 0
+    assert float(curvature(torch.full((6,), 2.0), near, allowed, 1)) == 0
     torch.manual_seed(0)
-    assert float(bending(place**2, near, allowed, 2)) > 0
-    assert float(bending(place, near, torch.eye(6, dtype=torch.bool), 2)) == 0
+    assert float(curvature(place**2, near, allowed, 2)) > 0
+    assert float(curvature(place, near, torch.eye(6, dtype=torch.bool), 2)) == 0
     # one neighbour each, 0 - 1 - 2: the turn is 4 - 2 * 1 + 0, and the ways back do not count
     chain = torch.tensor([[9.0, 1, 5], [5, 9, 1], [5, 1, 9]])
-    turn = bending(torch.tensor([0.0, 1, 4]), chain, allowed[:3, :3], 1)
+    turn = curvature(torch.tensor([0.0, 1, 4]), chain, allowed[:3, :3], 1)
     assert float(turn) == pytest.approx(4.0)
 
 
@@ -136,11 +136,11 @@ def test_prototypes_follow_their_sources_and_count_after_an_epoch(graphs):
     domains = {"a": graphs[:3], "b": graphs[3:]}
     model = GraphGlue(dataclasses.replace(SMALL, glue=0.0))
     model.prepare(domains)
-    batch = _Learning(model, domains).batch([("b", 0), ("a", 1), ("a", 0), ("b", 1), ("a", 2)])
+    batch = BatchBuilder(domains).build([("b", 0), ("a", 1), ("a", 0), ("b", 1), ("a", 2)])
     with torch.no_grad():
         _, z, tangents = model.encode(batch)
         first = model.loss(batch)
-        torch.testing.assert_close(first, local(z, tangents, 1.0))
+        torch.testing.assert_close(first, local_loss(z, tangents, 1.0))
         torch.testing.assert_close(model.prototypes[0], z[:3].mean(0))
         torch.testing.assert_close(model.metrics[1], log_metric(tangents)[3:].mean(0))
         assert model.seen.tolist() == [3, 2]
@@ -152,7 +152,7 @@ def test_prototypes_follow_their_sources_and_count_after_an_epoch(graphs):
     torch.testing.assert_close(model.prototypes[0], z[:3].mean(0))  # the mean has not moved
 
 
-def test_nodes_that_look_alike_may_be_renumbered():
+def test_equal_nodes_may_be_renumbered():
     rng = np.random.default_rng(4)
     dense = random_dense(20, 0.2, rng)
     x = np.eye(2)[rng.integers(0, 2, 20)]
@@ -166,4 +166,4 @@ def test_nodes_that_look_alike_may_be_renumbered():
 @pytest.mark.parametrize("wrong", [{"virtual": 0}, {"momentum": 1.0}, {"temperature": 0.0}])
 def test_options_are_checked(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        GlueConfig(**wrong)
+        GraphGlueConfig(**wrong)

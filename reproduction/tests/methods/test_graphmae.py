@@ -1,4 +1,4 @@
-"""GraphMAE: its loss against loops, what masked nodes show, and features that are zero."""
+"""GraphMAE: its loss against loops, masking, and zero features."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from cases import from_dense, random_dense
 
 from artlas_paper.methods.batch import Batch
-from artlas_paper.methods.graphmae import GraphMAE, GraphMAEConfig, rebuilding_error
+from artlas_paper.methods.graphmae import GraphMAE, GraphMAEConfig, scaled_cosine_error
 
 
 @pytest.fixture
@@ -35,14 +35,14 @@ def test_the_error_is_what_loops_give(batch):
         for a, b in zip(rebuilt, x, strict=True):
             lengths = max(float(a.norm() * b.norm()), 1e-12)
             total += (1 - float(a @ b) / lengths) ** alpha
-        found = float(rebuilding_error(rebuilt, x, alpha))
+        found = float(scaled_cosine_error(rebuilt, x, alpha))
         assert found == pytest.approx(total / 20, rel=1e-5)
-    assert float(rebuilding_error(3 * x[:4], x[:4], 2.0)) == pytest.approx(0, abs=1e-6)
+    assert float(scaled_cosine_error(3 * x[:4], x[:4], 2.0)) == pytest.approx(0, abs=1e-6)
 
 
 def test_masked_rows_are_tokens_or_of_other_nodes(batch, model):
     masked = torch.randperm(20)[:10]
-    hidden = model.hide(batch.x, masked).whole().detach()
+    hidden = model.mask_features(batch.x, masked).expand().detach()
     rest = torch.ones(20, dtype=torch.bool)
     rest[masked] = False
     assert torch.equal(hidden[rest], batch.x[rest])
@@ -75,7 +75,7 @@ def test_the_loss_knows_the_features_of_the_masked_by_their_direction_alone(batc
 
 
 def test_zero_features_and_single_nodes_have_finite_gradients(batch, model):
-    model.loss(batch.with_x(torch.zeros(20, 3))).backward()
+    model.loss(batch.with_features(torch.zeros(20, 3))).backward()
     assert all(p.grad is None or torch.isfinite(p.grad).all() for p in model.parameters())
     single = Batch.of(from_dense([np.zeros((1, 1))]).with_features(np.ones((1, 3))))
     assert float(model.loss(single).detach()) == 0

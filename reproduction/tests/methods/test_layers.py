@@ -1,24 +1,24 @@
-"""Batch normalisation of a single row, and dropout."""
+"""Batch normalisation and dropout of the baselines."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from artlas_paper.methods.batch import Shared
 from artlas_paper.methods.layers import BatchNorm, Dropout
+from artlas_paper.methods.shared_features import SharedFeatures
 
 
 @pytest.mark.parametrize("after", [torch.nn.Identity, torch.nn.ReLU, torch.nn.PReLU])
-def test_normalisation_is_that_of_pytorch_in_training_and_after(after):
+def test_batch_norm_equals_pytorch_in_training_and_evaluation(after):
     torch.manual_seed(0)
-    norm, plain, bend = BatchNorm(3, after), torch.nn.BatchNorm1d(3), after()
+    norm, plain, activation = BatchNorm(3, after), torch.nn.BatchNorm1d(3), after()
     for seed in range(3):
         x = 2 * torch.randn(7 + seed, 3) + 1
-        torch.testing.assert_close(norm(x), bend(plain(x)))
+        torch.testing.assert_close(norm(x), activation(plain(x)))
     for name, wanted in plain.state_dict().items():
         torch.testing.assert_close(norm.state_dict()[name], wanted)
-    torch.testing.assert_close(norm.eval()(x), bend(plain.eval()(x)))
+    torch.testing.assert_close(norm.eval()(x), activation(plain.eval()(x)))
 
 
 def test_normalisation_drops_entries_in_training_alone():
@@ -34,27 +34,33 @@ def test_normalisation_drops_entries_in_training_alone():
     assert torch.equal(norm.eval()(x), plain.eval()(x))
 
 
-def test_shared_features_are_normalised_as_often_as_they_are_shared():
+def test_shared_features_are_weighted_by_how_often_they_are_used():
     torch.manual_seed(0)
     norm, plain = BatchNorm(3), torch.nn.BatchNorm1d(3)
     for own in (norm, plain):
         torch.nn.init.constant_(own.weight, 1.5)
-    shared = Shared(2 * torch.randn(6, 3) + 1, torch.tensor([0, 4, 4, 1, 0, 2, 4, 5]))  # not 3
-    found, wanted = norm.of_shared(shared).whole(), plain(shared.whole())
+    shared = SharedFeatures(
+        2 * torch.randn(6, 3) + 1, torch.tensor([0, 4, 4, 1, 0, 2, 4, 5])
+    )  # not 3
+    found, wanted = norm.normalise_shared(shared).expand(), plain(shared.expand())
     torch.testing.assert_close(found, wanted)
     grad = torch.randn(8, 3)
     ours = torch.autograd.grad(found, [norm.weight, norm.bias], grad)
     torch.testing.assert_close(ours, torch.autograd.grad(wanted, [plain.weight, plain.bias], grad))
     for name, value in plain.state_dict().items():
         torch.testing.assert_close(norm.state_dict()[name], value)
-    torch.testing.assert_close(norm.eval().of_shared(shared).whole(), plain.eval()(shared.whole()))
+    torch.testing.assert_close(
+        norm.eval().normalise_shared(shared).expand(), plain.eval()(shared.expand())
+    )
     norm.train()
-    alone = norm.of_shared(Shared(torch.randn(2, 3), torch.tensor([1])))  # by the running ones
-    assert torch.isfinite(alone.whole()).all()
+    alone = norm.normalise_shared(
+        SharedFeatures(torch.randn(2, 3), torch.tensor([1]))
+    )  # by the running ones
+    assert torch.isfinite(alone.expand()).all()
 
 
-def test_what_may_follow_normalisation():
-    with pytest.raises(ValueError, match="ReLU or PReLU may follow, got Tanh"):
+def test_batch_norm_refuses_other_activations():
+    with pytest.raises(ValueError, match="ReLU or PReLU may follow batch normalisation, got Tanh"):
         BatchNorm(3, torch.nn.Tanh)
 
 

@@ -98,16 +98,16 @@ def test_boundaries_are_those_of_loops(share):
         own = set.intersection(*sets) or set.union(*sets)
         wanted |= {offset + i for i in own}
         offset += len(x)
-    found = set((model.beyond(batch) <= 0).nonzero()[:, 0].tolist())
+    found = set((model.boundary_excess(batch) <= 0).nonzero()[:, 0].tolist())
     assert found == wanted
 
 
-def test_mixes_are_of_the_domains_that_they_should_be_of():
+def test_pairs_are_of_the_right_domains():
     domains = sources()
     model, batch = made(domains, boundary=0.3), together(domains)
     domain = batch.domain[batch.graph_of]
     torch.manual_seed(0)
-    same, cross = model._same(batch), model._cross(batch)
+    same, cross = model._same_domain_pairs(batch), model._cross_domain_pairs(batch)
     assert len(same.first) == len(cross.first) == 4
     assert torch.equal(domain[same.first], domain[same.second])
     assert not torch.equal(batch.graph_of[same.first], batch.graph_of[same.second])

@@ -1,4 +1,4 @@
-"""Every baseline: it learns, and its frozen vectors are what they must be."""
+"""Every baseline: training, resuming, and the invariances of frozen vectors."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cases import random_dense
 
 from artlas import Graphs, ego_graphs
 from artlas.nodes.ego import PprConfig
-from artlas_paper.methods.base import _Learning, load
-from artlas_paper.methods.batch import Shared
-from artlas_paper.methods.registry import METHODS, find
+from artlas_paper.methods.domains import BatchBuilder
+from artlas_paper.methods.registry import METHODS, find, load
+from artlas_paper.methods.shared_features import SharedFeatures
 
 WIDTH = 6
 NAMES = list(METHODS)
@@ -101,10 +101,10 @@ def test_a_graph_has_the_same_vector_alone_and_among_others(trained):
     torch.testing.assert_close(together, alone, atol=1e-5 * float(together.abs().max()), rtol=1e-4)
 
 
-def test_reading_tells_how_far_it_is(monkeypatch):
-    monkeypatch.setattr("artlas_paper.methods.base.PART", 50)  # nodes
+def test_embedding_reports_progress(monkeypatch):
+    monkeypatch.setattr("artlas_paper.methods.base.EMBEDDED_NODES", 50)  # nodes
     graphs, told = domains(3)["sparse"], []
-    made("gcn").read(graphs, ("pool",), lambda *done: told.append(done))
+    made("gcn").embed_read_outs(graphs, ("pool",), lambda *done: told.append(done))
     assert len(told) > 2
     assert [count for _, count in told] == [len(graphs)] * len(told)
     assert told == sorted(set(told))
@@ -132,7 +132,7 @@ def test_both_read_outs_of_ego_graphs(trained):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_broken_off_and_continued_it_ends_with_the_same_weights(name, tmp_path):
+def test_a_resumed_run_ends_with_the_same_weights(name, tmp_path):
     whole = made(name)
     whole.pretrain(domains(), training(name, 3))
 
@@ -180,29 +180,29 @@ def assert_same(one, other):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_shared_features_teach_what_whole_ones_do(name):
+def test_shared_features_give_the_same_gradients(name):
     sources = egos(6)
     model = made(name, sources)
     model.prepare(sources)
     members = [(source, i) for source in sources for i in range(12)]
-    batch = _Learning(model, sources).batch(members)
-    assert isinstance(batch.features, Shared)
+    batch = BatchBuilder(sources).build(members)
+    assert isinstance(batch.features, SharedFeatures)
     assert len(batch.features.table) < batch.num_nodes / 2
-    assert_same(learnt(model, batch), learnt(model, batch.with_x(batch.x)))
+    assert_same(learnt(model, batch), learnt(model, batch.with_features(batch.x)))
 
 
 @pytest.mark.parametrize(
     ("name", "options"),
     [("gcn", {}), ("gat", {}), ("graphacl", {"negatives": 64}), ("riemanngfm", {"dropout": 0.0})],
 )
-def test_parts_teach_what_a_whole_batch_does(name, options, monkeypatch):
+def test_split_batches_give_the_same_gradients(name, options, monkeypatch):
     sources = egos(7)
     model = made(name, sources, **options)
     model.prepare(sources)
-    batch = _Learning(model, sources).batch([("one", i) for i in range(20)])
+    batch = BatchBuilder(sources).build([("one", i) for i in range(20)])
     whole = learnt(model, batch)
-    monkeypatch.setattr("artlas_paper.methods.batch.PART", 40 * 16)  # three graphs or so
-    assert len(batch.parts(16)) > 5
+    monkeypatch.setattr("artlas_paper.methods.batch.CACHED_NUMBERS", 40 * 16)  # three graphs or so
+    assert len(batch.split(16)) > 5
     assert_same(learnt(model, batch), whole)
 
 
@@ -217,7 +217,7 @@ def test_initial_weights_and_steps_follow_the_seed(name):
     assert not same(models[0], models[2])
 
 
-def test_domains_with_and_without_features_meet_in_a_batch():
+def test_a_batch_can_mix_domains_with_and_without_features():
     one, other = (graphs.graph for graphs in egos(8).values())
     one, other = (
         one.with_features(np.arange(50.0)[:, None]),
@@ -229,8 +229,7 @@ def test_domains_with_and_without_features_meet_in_a_batch():
         {"one": ego_graphs(one, *centres), "other": ego_graphs(other, *centres)},
         {"one": ego_graphs(one, *centres), "other": other},
     ):
-        learning = _Learning(made("graphmae", sources), sources)
-        batch = learning.batch([("other", 0), ("one", 0)])
+        batch = BatchBuilder(sources).build([("other", 0), ("one", 0)])
         first = sources["one"][[0]]
         assert torch.equal(batch.x[: first.num_nodes], first.x)
         assert torch.equal(
@@ -263,6 +262,6 @@ def test_other_widths_are_refused(name):
         made(name).pretrain({"wide": wide}, training(name, 1))
 
 
-def test_an_unknown_method_is_told_the_known_ones():
+def test_an_unknown_name_is_answered_by_the_known_ones():
     with pytest.raises(ValueError, match="graphmae"):
         find("nothing")

@@ -1,4 +1,4 @@
-"""RiemannGFM: geometry against definitions, invariant structure."""
+"""RiemannGFM: manifolds against definitions, invariant inputs, the loss and receptive fields."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from cases import from_dense
 
 from artlas import Graphs, ego_graphs
 from artlas_paper.methods.batch import Batch
-from artlas_paper.methods.hyperbolic_maps import Manifold
-from artlas_paper.methods.riemanngfm import RiemannConfig, RiemannGFM, contrast
-from artlas_paper.methods.spectra import forest, spectra
+from artlas_paper.methods.losses import symmetric_infonce
+from artlas_paper.methods.riemanngfm import RiemannGFM, RiemannGFMConfig
+from artlas_paper.methods.riemanngfm_inputs import breadth_first_trees, laplacian_features
+from artlas_paper.methods.riemanngfm_manifolds import Manifold
 
 SPACES = [Manifold(-1), Manifold(1)]
 FAMILIES = {
@@ -54,7 +55,7 @@ def test_maps_are_those_of_the_manifold(space):
     values = torch.randn(20, 5, dtype=torch.float64) / 3
     u = tangent_at(space, x, values)
     assert inner(space, x, u).abs().max() < 1e-9
-    y = space.walk(x, values)
+    y = space.exp_at(x, values)
     assert torch.allclose(inner(space, y, y), torch.tensor(float(space.curvature)).double())
     cosine = inner(space, x, y) * space.curvature
     distance = torch.acosh(cosine) if space.curvature < 0 else torch.acos(cosine)
@@ -66,7 +67,7 @@ def test_maps_are_those_of_the_manifold(space):
 
 
 @pytest.mark.parametrize("space", SPACES, ids=["hyperboloid", "sphere"])
-def test_what_is_carried_is_the_transport_of_the_projection(space):
+def test_transport_to_origin_is_parallel_transport_of_the_projection(space):
     torch.manual_seed(1)
     x = space.from_origin(torch.randn(20, 4, dtype=torch.float64))
     values = torch.randn(20, 4, dtype=torch.float64)
@@ -75,25 +76,28 @@ def test_what_is_carried_is_the_transport_of_the_projection(space):
     share = inner(space, origin, u) / (space.curvature + inner(space, origin, x))
     carried = u - share[:, None] * (x + origin)
     assert carried[:, 0].abs().max() < 1e-9  # a tangent at the origin
-    found = space.carried(x, values)
+    found = space.transport_to_origin(x, values)
     torch.testing.assert_close(found, carried[:, 1:])
     torch.testing.assert_close(found.square().sum(1), inner(space, u, u))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_structure_does_not_depend_on_numbers(family):
+def test_inputs_do_not_depend_on_node_numbering(family):
     graph, rng = FAMILIES[family], np.random.default_rng(3)
     one, other = Graphs.from_networkx(graph), renumbered(graph, rng)
-    found, again = spectra(one, 8), spectra(other[0], 8)
+    found, again = laplacian_features(one, 8), laplacian_features(other[0], 8)
     np.testing.assert_allclose(again, found[other[1]], atol=1e-4)
-    tree, moved = forest(one, False).to_scipy(0), forest(other[0], False).to_scipy(0)
+    tree, moved = (
+        breadth_first_trees(one, False).to_scipy(0),
+        breadth_first_trees(other[0], False).to_scipy(0),
+    )
     assert np.array_equal(moved.toarray(), tree.toarray()[np.ix_(other[1], other[1])])
 
 
 def test_columns_are_eigenvectors_where_these_are_unique():
     graph = FAMILIES["random"]
     graph = graph.subgraph(max(nx.connected_components(graph), key=len))
-    found = spectra(Graphs.from_networkx(nx.convert_node_labels_to_integers(graph)), 6)
+    found = laplacian_features(Graphs.from_networkx(nx.convert_node_labels_to_integers(graph)), 6)
     laplacian = nx.normalized_laplacian_matrix(graph).toarray()
     values, vectors = np.linalg.eigh(laplacian)
     assert np.diff(values[:7]).min() > 1e-3
@@ -105,24 +109,28 @@ def test_columns_are_eigenvectors_where_these_are_unique():
 
 def test_an_eigenspace_is_seen_as_a_whole_or_not_at_all():
     clique = Graphs.from_networkx(nx.complete_graph(40))
-    found = spectra(clique, 8)
+    found = laplacian_features(clique, 8)
     np.testing.assert_allclose(found[:, 0], 1, atol=1e-5)
     assert not found[:, 1:].any()
-    small = spectra(Graphs.from_networkx(nx.complete_graph(4)), 8)
+    small = laplacian_features(Graphs.from_networkx(nx.complete_graph(4)), 8)
     np.testing.assert_allclose(small[:, :4], 1, atol=1e-5)  # (1 - 1/4) * 4 / 3
     assert not small[:, 4:].any()
 
 
-def test_a_forest_has_shortest_paths_and_one_parent_where_no_two_are_alike():
+def test_trees_have_shortest_paths_and_one_parent_unless_nodes_are_equal():
     graph = nx.convert_node_labels_to_integers(FAMILIES["random"])
-    made = forest(Graphs.from_networkx(graph), True).to_scipy(0)
+    made = breadth_first_trees(Graphs.from_networkx(graph), True).to_scipy(0)
     tree = nx.from_scipy_sparse_array(made)
     before = nx.single_source_shortest_path_length(graph, 0)
     assert nx.single_source_shortest_path_length(tree, 0) == before
     assert nx.number_connected_components(tree) == nx.number_connected_components(graph)
-    square = forest(Graphs.from_networkx(nx.cycle_graph(4)), True).to_scipy(0)
+    square = breadth_first_trees(Graphs.from_networkx(nx.cycle_graph(4)), True).to_scipy(0)
     assert square.sum() == 8  # the node across has two parents that nothing tells apart
-    lollipop = forest(Graphs.from_networkx(nx.lollipop_graph(4, 2)), False).to_scipy(0).toarray()
+    lollipop = (
+        breadth_first_trees(Graphs.from_networkx(nx.lollipop_graph(4, 2)), False)
+        .to_scipy(0)
+        .toarray()
+    )
     assert lollipop.sum() == 2 * 5
     assert lollipop[3].sum() == 4  # the root, where the path begins
 
@@ -135,22 +143,22 @@ def test_the_loss_is_symmetric_and_least_for_equal_pairs():
         for i in range(7):
             sims = [torch.cosine_similarity(first[i], second[j], dim=0) / 0.2 for j in range(7)]
             expected += float(torch.logsumexp(torch.stack(sims), 0) - sims[i]) / 14
-    assert float(contrast(a, b, 0.2)) == pytest.approx(expected, rel=1e-5)
-    assert contrast(a, a, 0.2) < contrast(a, b, 0.2)
-    least = RiemannConfig(temperature=0.025).temperature
-    opposite = contrast(a[:1].expand(7, -1), -a[:1].expand(7, -1), least)
+    assert float(symmetric_infonce(a, b, 0.2)) == pytest.approx(expected, rel=1e-5)
+    assert symmetric_infonce(a, a, 0.2) < symmetric_infonce(a, b, 0.2)
+    least = RiemannGFMConfig(temperature=0.025).temperature
+    opposite = symmetric_infonce(a[:1].expand(7, -1), -a[:1].expand(7, -1), least)
     assert float(opposite) == pytest.approx(np.log(7), rel=1e-4)  # no weight underflows
 
 
 def test_trees_of_ego_graphs_grow_from_the_centre():
     network = Graphs.from_networkx(nx.lollipop_graph(6, 5)).with_features(np.eye(11)[:, :2])
     egos = ego_graphs(network, [10, 9])
-    config = RiemannConfig.for_domains({"egos": egos}, width=4)
+    config = RiemannGFMConfig.for_domains({"egos": egos}, width=4)
     assert config.root == "centre"
-    assert RiemannConfig.for_domains({"whole": network}).root == "degree"
+    assert RiemannGFMConfig.for_domains({"whole": network}).root == "degree"
     model = RiemannGFM(config)
     model.prepare({"egos": egos})
-    kept = model._known["egos"]
+    kept = model._inputs["egos"]
     assert np.diff(kept[0].row_ptr.numpy())[0] == np.diff(egos[0].row_ptr.numpy())[0]
     z = model.embed(egos, "centre")
     torch.testing.assert_close(z[:, -2:], network.x[[10, 9]])
@@ -161,18 +169,18 @@ def test_trees_of_ego_graphs_grow_from_the_centre():
 )
 def test_options_are_checked(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        RiemannConfig(**wrong)
+        RiemannGFMConfig(**wrong)
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_chosen_nodes_have_the_tokens_that_they_have_among_all(layers):
+def test_chosen_nodes_have_the_same_tokens_as_among_all_nodes(layers):
     graphs = from_dense([nx.to_numpy_array(FAMILIES[name]) for name in ("path", "random", "star")])
-    model = RiemannGFM(RiemannConfig(features=1, layers=layers, dropout=0.0))
+    model = RiemannGFM(RiemannGFMConfig(features=1, layers=layers, dropout=0.0))
     batch = Batch.of(graphs)
-    trees = Batch.of(model._structure(graphs))
+    trees = Batch.of(model._trees(graphs))
     chosen = torch.zeros(batch.num_nodes, dtype=torch.bool)
     chosen[[3, 40, 77, 200]] = True
-    views = model._views(batch, trees, chosen)
+    views = model._receptive_fields(batch, trees, chosen)
     assert [view[0].num_nodes for view in views] == sorted(
         (view[0].num_nodes for view in views), reverse=True
     )

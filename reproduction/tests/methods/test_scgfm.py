@@ -13,12 +13,20 @@ from exact_gw import distortion
 
 from artlas import Graphs, ego_graphs
 from artlas.training.config import PretrainConfig
-from artlas_paper.methods.base import _Learning
-from artlas_paper.methods.scgfm import PADDED, SCGFM, SOLVERS, ScgfmConfig, _dense
-from artlas_paper.methods.statistics import CLUSTERINGS, DEGREES, colours, describe, order_of
+from artlas_paper.methods.domains import BatchBuilder
+from artlas_paper.methods.graph_invariants import (
+    CLUSTERINGS,
+    DEGREES,
+    graph_statistics,
+    node_colours,
+    order_nodes,
+)
+from artlas_paper.methods.scgfm import SCGFM, SCGFMConfig
+from artlas_paper.methods.scgfm_slices import PADDED
+from artlas_paper.methods.scgfm_solvers import SOLVERS, dense_adjacency
 
 SIZES = {"bases": 3, "roles": 5, "slices": 12, "training_slices": 8, "hidden": 8}
-SMALL = ScgfmConfig(features=1, **SIZES, iterations=20)
+SMALL = SCGFMConfig(features=1, **SIZES, iterations=20)
 
 
 @pytest.fixture(scope="module")
@@ -40,15 +48,15 @@ def permuted(graphs, rng):
 def naive(model, graph, base, slices):
     """The mean squared difference of sorted, padded columns, as it is written."""
     padded = max(graph.num_nodes, PADDED, len(base))
-    theta = model.theta(padded, slices).astype(np.float64)
+    theta = model.directions.first(padded, slices).astype(np.float64)
     unit = theta / np.linalg.norm(theta, axis=0)
-    order = order_of(graph)
+    order = order_nodes(graph)
     classes = np.split(np.arange(graph.num_nodes), order.starts[1:])
     own = np.zeros((padded, slices))
     for members in classes:
         own[order.nodes[members]] = unit[members].mean(0)
     columns = np.zeros((2, padded, slices))
-    columns[0, : graph.num_nodes] = _dense(graph) @ own[: graph.num_nodes]
+    columns[0, : graph.num_nodes] = dense_adjacency(graph) @ own[: graph.num_nodes]
     columns[1, : len(base)] = base @ unit[: len(base)]
     columns.sort(axis=1)
     return ((columns[0] - columns[1]) ** 2).mean()
@@ -58,8 +66,8 @@ def test_sliced_distances_are_those_of_padded_columns(graphs):
     model = SCGFM(SMALL)
     with torch.no_grad():
         relations = model.relations()
-        slices = model.slice(graphs, 12)
-        theta = torch.from_numpy(model.theta(5, 12))
+        slices = model.project(graphs, 12)
+        theta = torch.from_numpy(model.directions.first(5, 12))
         found = slices.distances(relations @ theta)
         weights = model.coordinates(slices)
         mixed = torch.einsum("gk,kml->gml", weights, relations)
@@ -74,7 +82,7 @@ def test_sliced_distances_are_those_of_padded_columns(graphs):
 
 def test_statistics_are_counted():
     families = [nx.complete_graph(5), nx.cycle_graph(4), nx.star_graph(20), nx.petersen_graph()]
-    found = describe(Graphs.from_networkx(families))
+    found = graph_statistics(Graphs.from_networkx(families))
     for graph, row in zip(families, found, strict=True):
         degrees = np.minimum([d for _, d in graph.degree], DEGREES - 1)
         share = np.bincount(degrees, minlength=DEGREES) / len(graph)
@@ -87,13 +95,13 @@ def test_statistics_are_counted():
     np.testing.assert_allclose(squares, [15, 1, 0, 0], atol=1e-4)
 
 
-def test_colours_tell_what_degrees_do_not():
+def test_colours_distinguish_nodes_of_equal_degree():
     path = Graphs.from_networkx(nx.path_graph(6))
-    found = colours(path)
+    found = node_colours(path)
     assert [found[i] == found[5 - i] for i in range(3)] == [True] * 3
     assert len(set(found.tolist())) == 3
-    assert np.array_equal(colours(Graphs.concat([path, path])), np.tile(found, 2))
-    assert np.diff(order_of(path).starts).tolist() == [2, 2]
+    assert np.array_equal(node_colours(Graphs.concat([path, path])), np.tile(found, 2))
+    assert np.diff(order_nodes(path).starts).tolist() == [2, 2]
 
 
 def test_the_loss_falls_on_domains_of_all_sorts():
@@ -125,7 +133,7 @@ def test_the_loss_falls_on_domains_of_all_sorts():
 def test_vectors_depend_on_the_graph_alone(graphs, solver):
     if solver != "artlas":
         pytest.importorskip("ot")
-    model = SCGFM(ScgfmConfig(features=2, **SIZES, iterations=20, solver=solver))
+    model = SCGFM(SCGFMConfig(features=2, **SIZES, iterations=20, solver=solver))
     z = model.embed(graphs)
     assert z.shape == (5, 3 + DEGREES + CLUSTERINGS + 2 + 5 * 2)
     assert torch.isfinite(z).all()
@@ -141,13 +149,13 @@ def test_the_solvers_solve_the_same_problem(graphs):
     for graph in graphs[:4]:
         found = {}
         for name, solver in SOLVERS.items():
-            align = solver(ScgfmConfig(iterations=100, epsilon=0.005))
+            align = solver(100, 0.005)
             T = align(graph, base)
             np.testing.assert_allclose(T.sum(0), 1 / 5, atol=1e-6)
             np.testing.assert_allclose(T.sum(1), 1 / graph.num_nodes, atol=1e-6)
-            found[name] = distortion(_dense(graph), base, T)
+            found[name] = distortion(dense_adjacency(graph), base, T)
         product = np.full((graph.num_nodes, 5), 1 / (5 * graph.num_nodes))
-        assert found["pot"] < distortion(_dense(graph), base, product) - 1e-3
+        assert found["pot"] < distortion(dense_adjacency(graph), base, product) - 1e-3
         assert found["artlas"] == pytest.approx(found["pot"], rel=0.05)
 
 
@@ -155,24 +163,24 @@ def test_a_loss_has_the_statistics_of_its_own_graphs(graphs):
     domains = {"a": graphs[:3], "b": graphs[3:]}
     model = SCGFM(dataclasses.replace(SMALL, features=2, domains=(0, 0)))
     model.prepare(domains)
-    batch = _Learning(model, domains).batch([("b", 1), ("a", 2), ("b", 0)])
+    batch = BatchBuilder(domains).build([("b", 1), ("a", 2), ("b", 0)])
     chosen = Graphs.concat([graphs[2], graphs[4], graphs[3]])
-    relations, weights = model.relations(), model.coordinates(model.slice(chosen, 8))
+    relations, weights = model.relations(), model.coordinates(model.project(chosen, 8))
     fit = [
         naive(model, graph, base, 8)
         for graph, base in zip(
             chosen, torch.einsum("gk,kml->gml", weights, relations).detach().numpy(), strict=True
         )
     ]
-    decoded = model.decoder(weights).detach().numpy() - describe(chosen)
+    decoded = model.decoder(weights).detach().numpy() - graph_statistics(chosen)
     pairs = [(relations[i] - relations[j]).norm().item() for i, j in ((0, 1), (0, 2), (1, 2))]
     apart = np.mean(np.maximum(0, 6.0 - np.array(pairs)))
     expected = np.mean(fit) + np.mean(decoded**2) + 0.1 * apart
     assert model.loss(batch).item() == pytest.approx(expected, rel=1e-4)
 
 
-def test_features_are_carried_with_all_their_mass(graphs):
-    model = SCGFM(ScgfmConfig(features=2, **SIZES))
+def test_transported_features_keep_their_sums(graphs):
+    model = SCGFM(SCGFMConfig(features=2, **SIZES))
     carried = model.embed(graphs)[:, -10:].reshape(5, 5, 2).sum(1)
     sums = torch.stack([graph.x.sum(0) for graph in graphs])
     torch.testing.assert_close(carried, sums, rtol=1e-4, atol=1e-4)
@@ -190,6 +198,6 @@ def test_features_are_carried_with_all_their_mass(graphs):
 )
 def test_options_are_checked(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        ScgfmConfig(**wrong)
+        SCGFMConfig(**wrong)
     with pytest.raises(ValueError, match="domain"):
         SCGFM(SMALL).pretrain({})

@@ -1,7 +1,7 @@
-"""Methods that the paper compares with: one file each, one interface for all.
+"""The twelve baselines that the paper compares with, one file and one interface each.
 
-A baseline (:class:`artlas_paper.methods.base.Baseline`) is made of its own frozen options, learns by
-``pretrain`` from graphs of several domains, and then ``embed`` gives one vector a graph;
-``stepper`` is for measuring. :mod:`artlas_paper.methods.registry` finds methods by name and knows the
-paper's settings of each; :func:`artlas_paper.methods.base.load` reads what ``pretrain`` wrote.
+A baseline (:class:`artlas_paper.methods.base.Baseline`) is created from frozen settings. Its
+``pretrain`` learns from graphs of several domains, and its ``embed`` gives one vector per graph.
+:mod:`artlas_paper.methods.registry` finds methods by name with the paper's settings, and loads what
+``pretrain`` wrote. Files that only one method imports carry its name (``graphglue_links``).
 """

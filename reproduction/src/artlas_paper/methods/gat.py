@@ -1,4 +1,8 @@
-"""GAT: Velickovic et al.'s attention; see :mod:`artlas_paper.methods.supervised`."""
+"""GAT: the graph attention network of Veličković et al.
+
+"Graph Attention Networks", ICLR 2018. The layers are trained on the labels of the sources and then
+frozen; see :mod:`artlas_paper.methods.supervised`.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,8 @@ from artlas_paper.methods.layers import GATLayer
 from artlas_paper.methods.supervised import Supervised
 
 
-class Gat(Supervised):
-    """Layers of attention, with four heads that share the width, read out by their means."""
+class GAT(Supervised):
+    """Attention layers whose width is divided among four heads, read out by means over nodes."""
 
     name = "gat"
 

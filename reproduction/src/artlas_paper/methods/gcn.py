@@ -1,4 +1,8 @@
-"""GCN: Kipf and Welling's convolutions; see :mod:`artlas_paper.methods.supervised`."""
+"""GCN: the graph convolutional network of Kipf and Welling.
+
+"Semi-Supervised Classification with Graph Convolutional Networks", ICLR 2017. The layers are
+trained on the labels of the sources and then frozen; see :mod:`artlas_paper.methods.supervised`.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,8 @@ from artlas_paper.methods.layers import GCNLayer
 from artlas_paper.methods.supervised import Supervised
 
 
-class Gcn(Supervised):
-    """Layers of convolutions, read out by their means."""
+class GCN(Supervised):
+    """Graph convolutions, read out by means over the nodes."""
 
     name = "gcn"
 

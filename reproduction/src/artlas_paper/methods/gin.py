@@ -1,4 +1,8 @@
-"""GIN: Xu et al.'s sums of neighbours; see :mod:`artlas_paper.methods.supervised`."""
+"""GIN: the graph isomorphism network of Xu et al.
+
+"How Powerful are Graph Neural Networks?", ICLR 2019. The layers are trained on the labels of the
+sources and then frozen; see :mod:`artlas_paper.methods.supervised`.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,8 @@ from artlas_paper.methods.layers import BatchNorm, GINLayer, Linear
 from artlas_paper.methods.supervised import Supervised
 
 
-class Gin(Supervised):
-    """Batch normalisation in the perceptrons, learned eps, read out by sums as in its paper."""
+class GIN(Supervised):
+    """Sums of neighbours with learned eps and batch-normalised perceptrons, read out by sums."""
 
     name = "gin"
     pooling = "sum"
@@ -17,7 +21,7 @@ class Gin(Supervised):
 
     def layer(self, width: int) -> nn.Module:
         hidden = self.config.hidden
-        inner = nn.Sequential(
+        perceptron = nn.Sequential(
             Linear(width, hidden), BatchNorm(hidden, nn.ReLU), Linear(hidden, hidden, rectify=True)
         )
-        return GINLayer(inner, train_eps=True)
+        return GINLayer(perceptron, train_eps=True)

@@ -1,25 +1,30 @@
-r"""GraphACL: a node foretells its neighbours, by a predictor that makes the relation one-sided.
+r"""GraphACL: the asymmetric contrastive learning of Xiao et al.
+
+"Simple and Asymmetric Graph Contrastive Learning without Augmentations", NeurIPS 2023. A node
+predicts its neighbours; a predictor makes the relation asymmetric.
 
 .. math:: \mathcal L = \frac1N \sum_i \frac1{|\mathcal N_i|} \sum_{j \in \mathcal N_i}
     \Big[ -\frac{q_i \cdot \bar u_j}{\tau} +
     \log\Big( e^{q_i \cdot \bar u_j / \tau} + \sum_k e^{\bar v_i \cdot \bar v_k / \tau} \Big) \Big]
 
-v is the encoder's state, u that of a target whose weights follow the encoder's as a moving average
-after every step, q = g(v) with a linear g; all are normalised (bars; q as well). A node is a
-neighbour of its own. There is no augmentation. The frozen vectors are v, not normalised and not q:
-their mean, or the centre's.
+v is the state of the online encoder, u that of the target encoder, and q = g(v) for a linear
+predictor g; all are normalised (bars; q as well). A node is its own neighbour, too. The encoder and
+the predictor are trained by gradients; the target's weights follow the encoder's as a moving
+average after every step. Target and predictor are then discarded, and the encoder is frozen. The
+frozen vectors are v, not normalised: their mean, or the centre's.
 
 Deviations, and choices where sources are silent:
 
-- The sum over all k is N x N, too much for a batch of ego-graphs. It is taken over ``negatives``
-  random nodes of the batch, the same for all i, and multiplied by N / negatives: an unbiased
-  estimate, and exact where there are no more nodes than that. Terms lie within exp(+-1 / tau), so
-  that 512 are enough: with 1024 the loss of the benchmark's batches differs in the third decimal.
-- The nodes are those of a batch of graphs of several domains instead of one network's, so most
-  negatives are of other graphs and many of other domains.
-- Three layers as the comparison has them, 64 or 128 wide; released are one or two of 1024 to 2048,
-  and the authors report that width matters. No activation after the last.
-- tau = 0.99 and the average's 0.97 are the medians of the five released settings.
+- The sum over all k has N x N terms, too many for a batch of ego-graphs. It is taken over
+  ``negatives`` random nodes of the batch, the same for all i, and multiplied by N / negatives: an
+  unbiased estimate, and exact if there are no more nodes than that. Terms lie within
+  exp(+-1 / tau), so that 512 are enough: with 1024 the loss differs in the third decimal.
+- Nodes are those of a batch of graphs of several domains instead of one network's, so most
+  negatives belong to other graphs, and many to other domains.
+- The encoder has three layers, 64 or 128 wide, as in the SCGFM-ART paper; the released ones have
+  one or two of 1024 to 2048, and the authors report that width matters. There is no activation
+  after the last layer.
+- tau = 0.99 and the momentum 0.97 are the medians of the five released settings.
 """
 
 from __future__ import annotations
@@ -35,13 +40,16 @@ from artlas_paper.kernels import unit
 from artlas_paper.kernels.graphacl_loss import foretelling_error
 from artlas_paper.methods.base import Baseline, BaselineConfig
 from artlas_paper.methods.batch import Batch
-from artlas_paper.methods.layers import GCN, Linear
+from artlas_paper.methods.layers import GCNEncoder, Linear
 
 
 @dataclass(frozen=True)
 class GraphACLConfig(BaselineConfig):
-    """temperature: tau; momentum: what the target keeps of itself in a step; negatives: nodes that
-    the others are compared with in a step."""
+    """Settings of GraphACL.
+
+    temperature: tau; momentum: the share that the target keeps of itself in a step; negatives: how
+    many random nodes all others are contrasted with in a step.
+    """
 
     temperature: float = 0.99
     momentum: float = 0.97
@@ -49,17 +57,13 @@ class GraphACLConfig(BaselineConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.positive(self, "temperature")
+        checks.positive(self, "temperature", least=0.02)  # exp(1 / 0.02) is still a float32
         checks.fraction(self, "momentum")
         checks.integer(self, "negatives")
-        if self.temperature < 0.02:  # exp(1 / 0.02) is a float yet
-            raise ValueError(
-                f"GraphACLConfig.temperature must be at least 0.02, got {self.temperature!r}."
-            )
 
 
 class GraphACL(Baseline):
-    """Xiao et al.'s asymmetric contrastive learning."""
+    """An online encoder, and a target encoder and a predictor that are discarded."""
 
     name = "graphacl"
     Config = GraphACLConfig
@@ -67,38 +71,39 @@ class GraphACL(Baseline):
 
     def build(self) -> None:
         config = self.config
-        self.encoder = GCN(config.features, config.hidden, config.layers, last=False)
+        self.encoder = GCNEncoder(config.features, config.hidden, config.layers, last=False)
         self.target = copy.deepcopy(self.encoder).requires_grad_(False)
         self.predictor = Linear(config.hidden, config.hidden)
 
     def loss(self, batch: Batch) -> Tensor:
-        parts, wanted = self._parts(self.encoder, batch), self._parts(self.target, batch)
-        states = [self.encoder.entered(part)[-1] for part in parts]
+        online, target = self._split(self.encoder, batch), self._split(self.target, batch)
+        states = [self.encoder.from_transformed(part)[-1] for part in online]
         chosen = torch.randperm(batch.num_nodes)[: self.config.negatives]
-        w, begin = [], 0
+        negatives, begin = [], 0
         for rows in states:
             own = chosen[(chosen >= begin) & (chosen < begin + len(rows))]
-            w.append(rows[own - begin])
+            negatives.append(rows[own - begin])
             begin += len(rows)
-        others = unit(torch.cat(w))
+        others = unit(torch.cat(negatives))
         total = others.new_zeros(())
-        for part, target, rows in zip(parts, wanted, states, strict=True):
-            u = unit(self.target.entered(target)[-1])
+        for part, target_part, rows in zip(online, target, states, strict=True):
+            u = unit(self.target.from_transformed(target_part)[-1])
             q, v = unit(self.predictor(rows)), unit(rows)
             place = part.row_ptr, part.col, batch.num_nodes
             total = total + foretelling_error(q, u, v, others, *place, self.config.temperature)
         return total
 
-    def _parts(self, encoder: GCN, batch: Batch) -> list[Batch]:
-        """Few graphs at a time, whose features have entered an encoder."""
-        return batch.with_x(encoder.enter(batch.features)).parts(self.config.hidden)
+    def _split(self, encoder: GCNEncoder, batch: Batch) -> list[Batch]:
+        """Split the batch, after the encoder's first linear map, into a few graphs at a time."""
+        transformed = batch.with_features(encoder.transform(batch.features))
+        return transformed.split(self.config.hidden)
 
     @torch.no_grad()
     def after_step(self) -> None:
-        """The target follows the encoder."""
+        """Move the target towards the encoder."""
         pairs = zip(self.target.parameters(), self.encoder.parameters(), strict=True)
-        for target, own in pairs:
-            target.lerp_(own, 1 - self.config.momentum)
+        for target, online in pairs:
+            target.lerp_(online, 1 - self.config.momentum)
 
     def states(self, batch: Batch) -> Tensor:
         return self.encoder(batch.features, batch)[-1]

@@ -1,4 +1,4 @@
-"""Encoders on PyTorch Geometric's layers, which take a batch instead of a list of edges."""
+"""PyTorch Geometric's layers on batches in CSR form, and the GCN encoder of the baselines."""
 
 from __future__ import annotations
 
@@ -6,21 +6,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.nn import GATConv, GCNConv, GINConv
 
-from artlas_paper.kernels import additive_attention, batch_norm, dropout, linear, self_sums, unit
-from artlas_paper.methods.batch import Batch, Shared, entering, through
-
-try:
-    from torch_geometric.nn import GATConv, GCNConv, GINConv
-except ImportError as error:
-    raise ImportError(
-        "Baselines are built on PyTorch Geometric's layers, which are not installed. "
-        "To fix this: pip install 'artlas[pyg]'"
-    ) from error
+from artlas_paper.kernels import additive_attention, batch_norm, dropout, linear, self_sums
+from artlas_paper.methods.batch import Batch
+from artlas_paper.methods.shared_features import Features, SharedFeatures, map_features, map_nodes
 
 
 class Linear(nn.Linear):
-    """PyTorch's linear map of rows, and a ReLU if asked for."""
+    """PyTorch's linear map, optionally followed by a ReLU."""
 
     def __init__(self, width: int, out: int, bias: bool = True, rectify: bool = False) -> None:
         super().__init__(width, out, bias)
@@ -31,46 +25,46 @@ class Linear(nn.Linear):
 
 
 class AggregationLayer:
-    """A layer that maps every node's vector linearly, and then lets neighbours meet."""
+    """A layer that transforms every node's vector linearly and then aggregates neighbours."""
 
     lin: Any
 
-    def forward(self, x: Tensor | Shared, batch: Batch) -> Tensor:
-        return self.aggregate(through(self.enter, x), batch)
+    def forward(self, x: Features, batch: Batch) -> Tensor:
+        return self.aggregate(map_nodes(self.transform, x), batch)
 
-    def enter(self, rows: Tensor) -> Tensor:
-        """The linear map."""
+    def transform(self, rows: Tensor) -> Tensor:
+        """Apply the linear map to rows [n, d]."""
         return linear(rows, self.lin.weight)
 
     def aggregate(self, values: Tensor, batch: Batch) -> Tensor:
-        """What follows the linear map."""
+        """Aggregate the transformed vectors [N, c] of neighbours, and add the bias."""
         raise NotImplementedError
 
 
 class GCNLayer(AggregationLayer, GCNConv):
-    """PyTorch Geometric's GCNConv, on the symmetric adjacency of a batch: the same result."""
+    """PyTorch Geometric's GCNConv on the symmetric adjacency of a batch: equal results."""
 
     def aggregate(self, values: Tensor, batch: Batch) -> Tensor:
         return batch.propagate(values, self.bias)
 
 
 class GINLayer(GINConv):
-    """PyTorch Geometric's GINConv, likewise."""
+    """PyTorch Geometric's GINConv on the symmetric adjacency of a batch: equal results."""
 
-    def forward(self, x: Tensor | Shared, batch: Batch) -> Tensor:
-        # the perceptron begins with a linear map: sums that follow it are narrower
+    def forward(self, x: Features, batch: Batch) -> Tensor:
+        # sum after the perceptron's first linear map, whose output is narrower than its input
         modules: list[Any] = list(self.nn) if isinstance(self.nn, nn.Sequential) else [self.nn]
         first, *rest = modules
-        values = through(lambda rows: linear(rows, first.weight), x)
+        values = map_nodes(lambda rows: linear(rows, first.weight), x)
         values = self_sums(values, self.eps, first.bias, batch.row_ptr, batch.col)
         return nn.Sequential(*rest)(values)
 
 
 class GATLayer(AggregationLayer, GATConv):
-    """PyTorch Geometric's GATConv, likewise; nothing is kept of an edge."""
+    """PyTorch Geometric's GATConv on the symmetric adjacency, without storing values per edge."""
 
     def aggregate(self, values: Tensor, batch: Batch) -> Tensor:
-        # the scores of all heads are one product: with 0 in the place of other heads
+        # one product for the scores of all heads: each head has zeros in the columns of the others
         heads = torch.eye(self.heads, dtype=values.dtype, device=values.device)
         weights = torch.cat([self.att_src, self.att_dst])  # [2, H, c]
         joint = (heads[:, :, None] * weights[:, None]).reshape(2 * self.heads, -1)
@@ -80,8 +74,10 @@ class GATLayer(AggregationLayer, GATConv):
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """PyTorch's batch normalisation, then a ReLU or a PReLU if asked for, then dropout; a single
-    row, which has no variance, by the running ones."""
+    """PyTorch's batch normalisation, optionally followed by a ReLU or PReLU, and by dropout.
+
+    A single row has no variance and is normalised by the running statistics.
+    """
 
     running_mean: Tensor
     running_var: Tensor
@@ -93,18 +89,20 @@ class BatchNorm(nn.BatchNorm1d):
     ) -> None:
         super().__init__(width)
         if after not in (nn.Identity, nn.ReLU, nn.PReLU):
-            raise ValueError(f"A ReLU or PReLU may follow, got {after.__name__}.")
+            raise ValueError(
+                f"A ReLU or PReLU may follow batch normalisation, got {after.__name__}."
+            )
         self.after, self.dropout = after(), dropout
 
     def forward(self, input: Tensor) -> Tensor:
         drop = self.dropout if self.training else 0.0
         if len(input) == 1 or not self.training:
-            found = nn.functional.batch_norm(
+            normalised = nn.functional.batch_norm(
                 input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
             )
-            return drop_entries(self.after(found), drop)
+            return apply_dropout(self.after(normalised), drop)
         slope = self.after.weight if isinstance(self.after, nn.PReLU) else None
-        found, mean, variance = batch_norm(
+        out, mean, variance = batch_norm(
             input,
             self.weight,
             self.bias,
@@ -112,17 +110,19 @@ class BatchNorm(nn.BatchNorm1d):
             isinstance(self.after, nn.ReLU),
             slope,
             drop,
-            _seed() if drop else 0,
+            _dropout_seed() if drop else 0,
         )
-        self._remember(mean, variance, len(input))
-        return found
+        self._update_running(mean, variance, len(input))
+        return out
 
-    def of_shared(self, features: Shared) -> Shared:
-        """The same of features that nodes share, which have no gradient and nothing behind it: a
-        row of the table counts as often as it is shared."""
+    def normalise_shared(self, features: SharedFeatures) -> SharedFeatures:
+        """Normalise shared features, in which a row of the table counts as often as it is used.
+
+        The features must not need a gradient, and no activation or dropout may follow.
+        """
         table, rows = features.table, len(features.rows)
         if rows == 1 or not self.training:
-            return Shared(self(table), features.rows)
+            return SharedFeatures(self(table), features.rows)
         assert isinstance(self.after, nn.Identity)
         assert not self.dropout
         with torch.no_grad():
@@ -130,12 +130,12 @@ class BatchNorm(nn.BatchNorm1d):
             mean = counts @ table / rows
             centred = table - mean
             variance = counts @ centred.square() / rows
-        self._remember(mean, variance, rows)
+        self._update_running(mean, variance, rows)
         factor = self.weight * (variance + self.eps).rsqrt()
-        return Shared(torch.addcmul(self.bias, centred, factor), features.rows)
+        return SharedFeatures(torch.addcmul(self.bias, centred, factor), features.rows)
 
-    def _remember(self, mean: Tensor, variance: Tensor, rows: int) -> None:
-        """Running means and variances follow those of so many rows."""
+    def _update_running(self, mean: Tensor, variance: Tensor, rows: int) -> None:
+        """Move the running statistics towards the mean and biased variance of so many rows."""
         with torch.no_grad():
             self.running_mean.lerp_(mean, self.momentum)
             self.running_var.lerp_(variance * rows / (rows - 1), self.momentum)
@@ -143,26 +143,26 @@ class BatchNorm(nn.BatchNorm1d):
 
 
 class Dropout(nn.Dropout):
-    """PyTorch's dropout, but that one random number decides on all entries, by their hashes."""
+    """Dropout whose mask is hashed from one random seed and the index of every entry."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return drop_entries(input, self.p if self.training else 0.0)
+        return apply_dropout(input, self.p if self.training else 0.0)
 
 
-def drop_entries(x: Tensor, share: float) -> Tensor:
-    """x [..., c] after dropout of a share."""
-    return dropout(x, share, _seed()) if share else x
+def apply_dropout(x: Tensor, share: float) -> Tensor:
+    """Drop a share of the entries of x [..., c], by a seed from PyTorch's generator."""
+    return dropout(x, share, _dropout_seed()) if share else x
 
 
-def _seed() -> int:
+def _dropout_seed() -> int:
     return int(torch.randint(2**63 - 1, ()))
 
 
-class GCN(nn.Module):
-    """A stack of GCN layers, each but the last followed by what is asked for.
+class GCNEncoder(nn.Module):
+    """A stack of GCN layers, each followed by optional batch normalisation, activation and dropout.
 
-    forward gives the states after every layer, [N, hidden] each. last: whether the last layer is
-    followed by it too.
+    ``last``: whether these also follow the last layer. The forward pass returns the states after
+    every layer, [N, hidden] each.
     """
 
     def __init__(
@@ -189,26 +189,23 @@ class GCN(nn.Module):
             after.append(nn.Sequential(*parts))
         self.after = nn.ModuleList(after)
 
-    def forward(self, x: Tensor | Shared, batch: Batch) -> list[Tensor]:
-        return self.entered(batch.with_x(self.enter(x)))
+    def forward(self, x: Features, batch: Batch) -> list[Tensor]:
+        return self.from_transformed(batch.with_features(self.transform(x)))
 
-    def enter(self, features: Tensor | Shared) -> Tensor | Shared:
-        """The first layer's linear map of features."""
-        return entering(self._layer(0).enter, features)
+    def transform(self, features: Features) -> Features:
+        """Apply the first layer's linear map to features."""
+        return map_features(gcn_layer(self.layers, 0).transform, features)
 
-    def entered(self, batch: Batch) -> list[Tensor]:
-        """The states after every layer, where features have entered."""
-        states = [self.after[0](self._layer(0).aggregate(batch.x, batch))]
+    def from_transformed(self, batch: Batch) -> list[Tensor]:
+        """Return the states after every layer, for features that ``transform`` was applied to."""
+        states = [self.after[0](gcn_layer(self.layers, 0).aggregate(batch.x, batch))]
         for layer, after in list(zip(self.layers, self.after, strict=True))[1:]:
             states.append(after(layer(states[-1], batch)))
         return states
 
-    def _layer(self, number: int) -> GCNLayer:
-        layer = self.layers[number]
-        assert isinstance(layer, GCNLayer)
-        return layer
 
-
-def cosine(a: Tensor, b: Tensor) -> Tensor:
-    """Cosines of all rows of a [n, c] with all of b [m, c]; zero rows have cosine 0."""
-    return unit(a) @ unit(b).T
+def gcn_layer(layers: nn.ModuleList, number: int) -> GCNLayer:
+    """Return one of several GCN layers with its type."""
+    layer = layers[number]
+    assert isinstance(layer, GCNLayer)
+    return layer

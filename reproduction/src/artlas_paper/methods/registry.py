@@ -1,38 +1,51 @@
-"""The twelve methods of the paper's tables, with the settings that it trains them by."""
+"""The twelve baselines of the paper's tables, by name, with the settings of their training."""
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
+from artlas.files import stored
+from artlas.method import checkpoint
 from artlas.training.config import PretrainConfig
-from artlas_paper.methods.base import Baseline, Domains
+from artlas_paper.methods.base import Baseline
+from artlas_paper.methods.domains import Domains
+from artlas_paper.methods.gat import GAT
+from artlas_paper.methods.gcn import GCN
+from artlas_paper.methods.gcope import GCOPE
+from artlas_paper.methods.gin import GIN
+from artlas_paper.methods.git import GiT
+from artlas_paper.methods.graphacl import GraphACL
+from artlas_paper.methods.graphcl import GraphCL
+from artlas_paper.methods.graphglue import GraphGlue
+from artlas_paper.methods.graphmae import GraphMAE
+from artlas_paper.methods.mdgmix import MDGMIX
+from artlas_paper.methods.riemanngfm import RiemannGFM
+from artlas_paper.methods.scgfm import SCGFM
 
 Level = Literal["graph", "node"]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A method: its name here and in the paper, where its class is, and how it is trained.
+    """A method: its title in the paper, its class, and the paper's settings by level.
 
-    hidden: the width of its layers, training: the paper's settings; by level.
+    hidden: the width of its layers; training: the settings of its pretraining.
     """
 
-    name: str
     title: str
-    place: tuple[str, str]
+    method: type[Baseline]
     hidden: dict[Level, int]
     training: dict[Level, PretrainConfig]
 
     @property
-    def method(self) -> type[Baseline]:
-        """The class; its file is read when it is asked for."""
-        module, name = self.place
-        return getattr(importlib.import_module(f"artlas_paper.methods.{module}"), name)
+    def name(self) -> str:
+        """The name on the command line and in records."""
+        return self.method.name
 
     def make(self, level: Level, domains: Domains, seed: int = 42, **options: Any) -> Baseline:
-        """An untrained one for these domains, with the paper's sizes."""
+        """Create an untrained model for these domains, with the paper's sizes."""
         config = self.method.Config.for_domains(
             domains, hidden=self.hidden[level], seed=seed, **options
         )
@@ -40,9 +53,8 @@ class Entry:
 
 
 def _entry(
-    name: str,
     title: str,
-    place: tuple[str, str],
+    method: type[Baseline],
     decay: tuple[float, float] = (0.0, 0.0),
     batch: tuple[int, int] = (128, 128),
     adamw: tuple[bool, bool] = (False, True),
@@ -61,35 +73,27 @@ def _entry(
         )
 
     widths: dict[Level, int] = {"graph": hidden[0], "node": hidden[1]}
-    return Entry(name, title, place, widths, {"graph": training(0), "node": training(1)})
+    return Entry(title, method, widths, {"graph": training(0), "node": training(1)})
 
 
 _PLAIN: dict[str, Any] = {"batch": (512, 256), "adamw": (True, True)}
 METHODS = {
     entry.name: entry
     for entry in (
-        _entry("gcn", "GCN", ("gcn", "Gcn"), **_PLAIN),
-        _entry("gat", "GAT", ("gat", "Gat"), **_PLAIN),
-        _entry("gin", "GIN", ("gin", "Gin"), **_PLAIN),
-        _entry("graphcl", "GraphCL", ("graphcl", "GraphCL"), adamw=(False, False), hidden=(64, 64)),
-        _entry("graphmae", "GraphMAE", ("graphmae", "GraphMAE"), (5e-4, 5e-4)),
-        _entry("graphacl", "GraphACL", ("graphacl", "GraphACL"), (1e-6, 5e-4)),
-        _entry("graphglue", "GraphGlue", ("graphglue", "GraphGlue"), (5e-4, 5e-4)),
-        _entry("gcope", "GCOPE", ("gcope", "GCOPE"), (1e-5, 5e-4)),
-        _entry("git", "GiT", ("git", "GiT"), (1e-8, 5e-4), adamw=(True, True)),
-        _entry("mdgmix", "MDGMIX", ("mdgmix", "MDGMIX"), (1e-6, 5e-4)),
+        _entry("GCN", GCN, **_PLAIN),
+        _entry("GAT", GAT, **_PLAIN),
+        _entry("GIN", GIN, **_PLAIN),
+        _entry("GraphCL", GraphCL, adamw=(False, False), hidden=(64, 64)),
+        _entry("GraphMAE", GraphMAE, (5e-4, 5e-4)),
+        _entry("GraphACL", GraphACL, (1e-6, 5e-4)),
+        _entry("GraphGlue", GraphGlue, (5e-4, 5e-4)),
+        _entry("GCOPE", GCOPE, (1e-5, 5e-4)),
+        _entry("GiT", GiT, (1e-8, 5e-4), adamw=(True, True)),
+        _entry("MDGMIX", MDGMIX, (1e-6, 5e-4)),
+        _entry("RiemannGFM", RiemannGFM, (1e-6, 5e-4), batch=(64, 128), hidden=(64, 64)),
         _entry(
-            "riemanngfm",
-            "RiemannGFM",
-            ("riemanngfm", "RiemannGFM"),
-            (1e-6, 5e-4),
-            batch=(64, 128),
-            hidden=(64, 64),
-        ),
-        _entry(
-            "scgfm",
             "SCGFM",
-            ("scgfm", "SCGFM"),
+            SCGFM,
             batch=(128, 64),
             adamw=(False, False),
             rate=(2e-2, 1e-2),
@@ -100,7 +104,16 @@ METHODS = {
 
 
 def find(name: str) -> Entry:
-    """A method by its name, whatever its case."""
+    """Return a method by its name, in any case."""
     if name.lower() not in METHODS:
         raise ValueError(f"There is no method {name!r}. Choose from {', '.join(METHODS)}.")
     return METHODS[name.lower()]
+
+
+def load(folder: Any) -> Baseline:
+    """Load a baseline from the folder that its ``pretrain`` wrote."""
+    settings = stored.read_json(Path(folder) / checkpoint.CONFIG)
+    method = find(settings["method"]).method
+    model = method(method.Config(**settings["model"]))
+    model.load_state_dict(stored.read_tensors(Path(folder) / checkpoint.MODEL))
+    return model.eval()

@@ -1,38 +1,39 @@
-r"""What GCN, GAT and GIN share: conventional networks, trained by the labels of the sources.
+r"""The supervised baselines GCN, GAT and GIN: message passing trained on the sources' labels.
 
 The paper gives their sizes (three layers of 64, vectors of 192; 128 wide at node level) and their
-optimiser, but not what they learn from. Such networks have no objective but labels, so every source
-domain has a linear classifier of its own, which is discarded:
+optimiser, but not their objective. Labels are the only objective that such networks have, so every
+source domain has a linear classifier of its own:
 
 .. math:: \mathcal L = \frac1G \sum_g CE(W_{d(g)} h_g + b_{d(g)},\, y_g), \quad
     h_g = [\,p(h^{(1)}) \,\|\, p(h^{(2)}) \,\|\, p(h^{(3)})\,]
 
-p is the mean over the nodes; GIN's is the sum, as its authors have it. Graphs without a label count
-for nothing. The frozen vector is h.
+p is the mean over the nodes; for GIN it is the sum, as in its paper. Graphs without a label do not
+count. Layers and classifiers are trained; the classifiers are then discarded, and the layers are
+frozen. The frozen vector of a graph is h.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from artlas.errors import raise_graph_error
 from artlas_paper.methods.base import Baseline
-from artlas_paper.methods.batch import Batch, Shared, entering
+from artlas_paper.methods.batch import Batch
 from artlas_paper.methods.layers import AggregationLayer
+from artlas_paper.methods.shared_features import Features, map_features
 
 
 class Supervised(Baseline):
-    """Layers, joint read-out, one classifier a domain."""
+    """Message-passing layers, a read-out that joins them, and one linear classifier per domain."""
 
-    pooling: ClassVar[Literal["mean", "sum"]] = "mean"
     rectified: ClassVar[bool] = False  # whether layers end with a ReLU of their own
 
     def layer(self, width: int) -> nn.Module:
-        """A layer that takes vectors of this width."""
+        """Create a layer with inputs of this width."""
         raise NotImplementedError
 
     def build(self) -> None:
@@ -50,7 +51,7 @@ class Supervised(Baseline):
                 "graphs without labels",
                 "pass labelled sources, or choose a method that needs none",
             )
-        pooled = self._pooled(batch)
+        pooled = self._graph_vectors(batch)
         total = pooled.new_zeros(())
         for number, head in enumerate(self.heads):
             own = (batch.domain == number) & (batch.y >= 0)
@@ -60,35 +61,36 @@ class Supervised(Baseline):
                 )
         return total / (batch.y >= 0).sum()
 
-    def _pooled(self, batch: Batch) -> Tensor:
-        """The vectors of graphs, [G, 3 hidden], of few at a time unless a layer looks at all."""
+    def _graph_vectors(self, batch: Batch) -> Tensor:
+        """Compute the vectors of graphs, [G, 3 hidden].
+
+        GCN and GAT compute those of a few graphs at a time; GIN's batch normalisation needs all.
+        """
         first = self.convolutions[0]
         if not isinstance(first, AggregationLayer):
-            return self._joined(batch, self._layers(batch.features, batch))
-        parts = batch.with_x(entering(first.enter, batch.features)).parts(self.config.hidden)
-        return torch.cat([self._joined(part, self._after_first(part)) for part in parts])
+            return self._join(batch, self._layer_states(batch.features, batch))
+        transformed = batch.with_features(map_features(first.transform, batch.features))
+        parts = transformed.split(self.config.hidden)
+        return torch.cat([self._join(part, self._from_transformed(part)) for part in parts])
 
-    def _joined(self, batch: Batch, states: Iterable[Tensor]) -> Tensor:
+    def _join(self, batch: Batch, states: Iterable[Tensor]) -> Tensor:
         return torch.cat([self.pool(batch, x) for x in states], 1)
 
-    def _after_first(self, batch: Batch) -> list[Tensor]:
-        """The states of nodes after every layer, where features are what the first maps them to."""
+    def _from_transformed(self, batch: Batch) -> list[Tensor]:
+        """Return the states after every layer, given the first layer's linear map of features."""
         first = self.convolutions[0]
         assert isinstance(first, AggregationLayer)
         x = torch.relu(first.aggregate(batch.x, batch))
-        return [x, *self._layers(x, batch, 1)]
+        return [x, *self._layer_states(x, batch, 1)]
 
-    def _layers(self, x: Tensor | Shared, batch: Batch, begin: int = 0) -> list[Tensor]:
-        """The states of nodes after every layer from one on."""
-        found: list[Tensor] = []
+    def _layer_states(self, x: Features, batch: Batch, begin: int = 0) -> list[Tensor]:
+        """Return the states of nodes after every layer from the given one on."""
+        states: list[Tensor] = []
         for layer in self.convolutions[begin:]:
-            made: Tensor = layer(x, batch)
-            x = made if self.rectified else torch.relu(made)
-            found.append(x)
-        return found
+            out: Tensor = layer(x, batch)
+            x = out if self.rectified else torch.relu(out)
+            states.append(x)
+        return states
 
     def states(self, batch: Batch) -> Tensor:
-        return torch.cat(self._layers(batch.features, batch), 1)
-
-    def pool(self, batch: Batch, states: Tensor) -> Tensor:
-        return batch.sum_pool(states) if self.pooling == "sum" else batch.mean_pool(states)
+        return torch.cat(self._layer_states(batch.features, batch), 1)

@@ -1,6 +1,7 @@
-"""Augmented views of a batch of graphs: every graph is changed on its own, all graphs at once.
+"""Augmented views of a batch: every graph is changed on its own, all graphs at once.
 
-All randomness is PyTorch's global generator. A view is a new batch; no graph loses its last node.
+All random numbers come from PyTorch's global generator. A view is a new batch, and every graph
+keeps at least one node.
 """
 
 from __future__ import annotations
@@ -12,18 +13,20 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from artlas_paper.methods.batch import Batch, Shared
+from artlas_paper.methods.batch import Batch
+from artlas_paper.methods.shared_features import SharedFeatures
+from artlas_paper.methods.sparse_matmul import pointer
 
 View = Literal["drop_nodes", "perturb_edges", "mask_features", "subgraph"]
 
 
 def augment(batch: Batch, view: View, ratio: float) -> Batch:
-    """The view of that name; ratio: the share that is changed, but of ``subgraph`` what is left."""
+    """Apply the view of this name; ratio is the share that changes, or that ``subgraph`` keeps."""
     return _VIEWS[view](batch, ratio)
 
 
 def check_views(owner: str, views: tuple[str, ...], ratio: float) -> None:
-    """Refuse names that no view has, and ratios outside (0, 1)."""
+    """Refuse unknown views, and ratios outside (0, 1)."""
     for view in views:
         if view not in _VIEWS:
             raise ValueError(f"{owner}.views are of {', '.join(_VIEWS)}, got {view!r}.")
@@ -32,68 +35,70 @@ def check_views(owner: str, views: tuple[str, ...], ratio: float) -> None:
 
 
 def drop_nodes(batch: Batch, ratio: float) -> Batch:
-    """Without floor(ratio n) random nodes of every graph, and their edges."""
-    return batch.keep_nodes(~some_nodes(batch, _share(batch, ratio)))
+    """Remove floor(ratio n) random nodes of every graph, with their edges."""
+    return batch.keep_nodes(~_random_nodes(batch, _counts(batch, ratio)))
+
+
+def drop_edges(batch: Batch, ratio: float) -> Batch:
+    """Remove every edge with probability ratio."""
+    return batch.keep_entries(batch.edge_uniforms(_random_seed()) >= ratio)
 
 
 def mask_features(batch: Batch, ratio: float) -> Batch:
-    """The features of floor(ratio n) random nodes of every graph are the mean of their graph."""
-    masked = some_nodes(batch, _share(batch, ratio))
-    return with_means(batch, masked)
-
-
-def with_means(batch: Batch, masked: Tensor) -> Batch:
-    """The features of masked nodes, bool [N], are the mean of their graph."""
+    """Replace the features of floor(ratio n) random nodes of every graph by the graph's mean."""
+    masked, means = _random_nodes(batch, _counts(batch, ratio)), batch.mean_features()
     features = batch.features
-    means = batch.mean_features()
-    if isinstance(features, Shared):
+    if isinstance(features, SharedFeatures):
         rows = torch.where(masked, len(features.table) + batch.graph_of, features.rows)
-        return batch.with_x(Shared(torch.cat([features.table, means]), rows))
+        return batch.with_features(SharedFeatures(torch.cat([features.table, means]), rows))
     x = features.clone()
     x[masked] = means[batch.graph_of[masked]]
-    return batch.with_x(x)
+    return batch.with_features(x)
 
 
 def perturb_edges(batch: Batch, ratio: float) -> Batch:
-    """Every edge is removed with chance ratio; as many pairs of nodes of the same graphs are drawn,
-    and those that are no edges become edges."""
+    """Remove every edge with probability ratio, and connect as many random pairs of nodes.
+
+    A pair is of the graph of a removed edge; pairs that were edges before are not connected.
+    """
     if not len(batch.col):
         return batch
-    gone = batch.chance(_seed()) < ratio
-    graph = batch.graph_of[batch.row[gone]]
+    removed = batch.edge_uniforms(_random_seed()) < ratio
+    graph = batch.graph_of[batch.row[removed]]
     graph = graph[torch.rand(len(graph)) < 0.5]  # every edge is two entries
-    one, other = (batch.node_ptr[graph] + _below(batch.sizes[graph]) for _ in range(2))
-    return _add_edges(batch.keep_entries(~gone), one, other, besides=batch)
+    first, second = (batch.node_ptr[graph] + random_below(batch.sizes[graph]) for _ in range(2))
+    return _add_edges(batch.keep_entries(~removed), first, second, excluded=batch)
 
 
 def subgraph(batch: Batch, share: float) -> Batch:
-    """A connected part of floor(share n) + 1 nodes of every graph, less where no more are linked.
+    r"""Keep a connected part of floor(share n) + 1 nodes of every graph, or fewer if no more fit.
 
-    It grows from a random node by one random neighbour of what it has at a time. This is how an
-    epidemic reaches the nodes that are infected after a waiting time :math:`w_v \\sim Exp(1)` from
-    their first contact on: at any moment all that wait are equally likely to be next. So times of
-    arrival :math:`t_v = w_v + \\min_{u \\sim v} t_u` give the order.
+    The part grows from a random node by a random neighbour of its nodes at a time. This is the
+    order in which an epidemic infects nodes after waiting times :math:`w_v \sim Exp(1)` from their
+    first contact: at any moment, all nodes that wait are equally likely to be next. So the nodes
+    with the smallest times of infection :math:`t_v = w_v + \min_{u \sim v} t_u` are kept.
     """
-    start = batch.node_ptr[:-1] + _below(batch.sizes)
+    start = batch.node_ptr[:-1] + random_below(batch.sizes)
     wait = torch.empty(batch.num_nodes).exponential_()
     time = torch.full_like(wait, torch.inf)
     time[start] = 0.0
     while True:
-        first = torch.segment_reduce(
+        contact = torch.segment_reduce(
             time[batch.col], "min", offsets=batch.row_ptr, initial=torch.inf
         )
-        sooner = torch.minimum(time, first + wait)
-        if torch.equal(sooner, time):
+        earlier = torch.minimum(time, contact + wait)
+        if torch.equal(earlier, time):
             break
-        time = sooner
-    counts = torch.minimum(_share(batch, share) + 1, batch.sizes)
-    return batch.keep_nodes(_first(batch, time, counts) & torch.isfinite(time))
+        time = earlier
+    counts = torch.minimum(_counts(batch, share) + 1, batch.sizes)
+    order = time.argsort()
+    order = order[batch.graph_of[order].argsort(stable=True)]  # by graph, then by time
+    return batch.keep_nodes(_first_nodes(batch, order, counts) & torch.isfinite(time))
 
 
-def some_nodes(batch: Batch, counts: Tensor) -> Tensor:
-    """So many random nodes of every graph, int64 [G]: a mask, bool [N]."""
-    order = (batch.graph_of + torch.rand(batch.num_nodes, dtype=torch.float64)).argsort()
-    return _leading(batch, order, counts)
+def random_below(limits: Tensor) -> Tensor:
+    """Draw a random integer from 0 to limit - 1 for each of the limits."""
+    return (torch.rand(limits.shape, dtype=torch.float64) * limits).long()
 
 
 _VIEWS: dict[str, Callable[[Batch, float], Batch]] = {
@@ -105,48 +110,41 @@ _VIEWS: dict[str, Callable[[Batch, float], Batch]] = {
 assert tuple(_VIEWS) == get_args(View)
 
 
-def _first(batch: Batch, values: Tensor, counts: Tensor) -> Tensor:
-    """The nodes with the smallest values [N] of their graph, so many of every graph [G]."""
-    order = values.argsort()
-    order = order[batch.graph_of[order].argsort(stable=True)]  # by graph, then by value
-    return _leading(batch, order, counts)
-
-
-def _leading(batch: Batch, order: Tensor, counts: Tensor) -> Tensor:
-    """So many first nodes of every graph [G] in an order graph by graph, [N]: bool [N]."""
-    place = torch.arange(batch.num_nodes) - batch.node_ptr[batch.graph_of]
-    found = torch.empty(batch.num_nodes, dtype=torch.bool)
-    found[order] = place < counts[batch.graph_of]
-    return found
-
-
-def _add_edges(batch: Batch, one: Tensor, other: Tensor, besides: Batch) -> Batch:
-    """With edges between nodes [k] that are none of ``besides``, in the order of their columns."""
-    n, apart = batch.num_nodes, one != other
-    one, other = one[apart], other[apart]
-    new = torch.cat([one * n + other, other * n + one]).unique()
-    known = besides.row * n + besides.col
-    place = torch.searchsorted(known, new).clamp_(max=len(known) - 1)
-    new = new[known[place] != new]
-    old = batch.row * n + batch.col
-    at = torch.searchsorted(old, new) + torch.arange(len(new))
-    kept = torch.ones(len(old) + len(new), dtype=torch.bool)
-    kept[at] = False
-    col = torch.empty(len(kept), dtype=batch.col.dtype)
-    col[kept], col[at] = batch.col, (new % n).to(col.dtype)
-    more = torch.bincount(new // n, minlength=n).cumsum(0)
-    row_ptr = batch.row_ptr + torch.cat([more.new_zeros(1), more])
-    return dataclasses.replace(batch, row_ptr=row_ptr, col=col)
-
-
-def _share(batch: Batch, ratio: float) -> Tensor:
+def _counts(batch: Batch, ratio: float) -> Tensor:
     return (batch.sizes * ratio).long()
 
 
-def _below(limits: Tensor) -> Tensor:
-    """A random integer from 0 to each limit, without it."""
-    return (torch.rand(len(limits), dtype=torch.float64) * limits).long()
+def _random_nodes(batch: Batch, counts: Tensor) -> Tensor:
+    """Choose so many random nodes of every graph, int64 [G]: a mask, bool [N]."""
+    order = (batch.graph_of + torch.rand(batch.num_nodes, dtype=torch.float64)).argsort()
+    return _first_nodes(batch, order, counts)
 
 
-def _seed() -> int:
+def _first_nodes(batch: Batch, order: Tensor, counts: Tensor) -> Tensor:
+    """Mark the first ``counts`` [G] nodes of every graph in an order [N] by graphs: bool [N]."""
+    position = torch.arange(batch.num_nodes) - batch.node_ptr[batch.graph_of]
+    mask = torch.empty(batch.num_nodes, dtype=torch.bool)
+    mask[order] = position < counts[batch.graph_of]
+    return mask
+
+
+def _add_edges(batch: Batch, first: Tensor, second: Tensor, excluded: Batch) -> Batch:
+    """Connect pairs of nodes [k] that are not edges of ``excluded``; columns stay sorted."""
+    n, distinct = batch.num_nodes, first != second
+    first, second = first[distinct], second[distinct]
+    new = torch.cat([first * n + second, second * n + first]).unique()
+    known = excluded.row * n + excluded.col
+    place = torch.searchsorted(known, new).clamp_(max=len(known) - 1)
+    new = new[known[place] != new]
+    old = batch.row * n + batch.col
+    inserted = torch.searchsorted(old, new) + torch.arange(len(new))
+    is_old = torch.ones(len(old) + len(new), dtype=torch.bool)
+    is_old[inserted] = False
+    col = torch.empty(len(is_old), dtype=batch.col.dtype)
+    col[is_old], col[inserted] = batch.col, (new % n).to(col.dtype)
+    row_ptr = batch.row_ptr + pointer(torch.bincount(new // n, minlength=n))
+    return dataclasses.replace(batch, row_ptr=row_ptr, col=col)
+
+
+def _random_seed() -> int:
     return int(torch.randint(2**31, ()))

@@ -31,8 +31,10 @@ from artlas.training.config import PretrainConfig
 from artlas_paper import datasets
 from artlas_paper.datasets.registry import find
 from artlas_paper.methods import registry
-from artlas_paper.methods.scgfm import SCGFM, ScgfmConfig, Solver
-from artlas_paper.process_memory import random_edges, reset_peak, status
+from artlas_paper.methods.scgfm import SCGFM, SCGFMConfig
+from artlas_paper.methods.scgfm_solvers import Solver
+from artlas_paper.process_memory import memory_bytes, reset_peak
+from artlas_paper.random_graphs import random_edges
 from artlas_paper.transfer.folds import CENTRES
 
 DEGREE, SEED = 8.0, 0
@@ -104,7 +106,7 @@ def iteration_of(
         return lambda graphs: [(len(graphs), art_iteration(model, graphs, task))]
     if method in OTHERS:
         return partial(baseline_iteration, registry.find(OTHERS[method]), task, level)
-    scgfm = SCGFM(ScgfmConfig(features=features, solver=SOLVERS[method]))
+    scgfm = SCGFM(SCGFMConfig(features=features, solver=SOLVERS[method]))
     training = registry.find("scgfm").training["graph"]
     rng = np.random.default_rng(SEED + 1)
     few = sparse_graphs(rng, rng.integers(16, 65, size=32).tolist(), features)
@@ -193,9 +195,9 @@ def _measure(
                 seconds = time.perf_counter() - began
                 whole += seconds
                 if len(parts) > 1:
-                    peak = status("VmHWM") - before
+                    peak = memory_bytes("VmHWM") - before
                     tell({"part": count, "seconds": seconds, "peak": peak})
-            warm, peak = number < configuration.warm, status("VmHWM") - before
+            warm, peak = number < configuration.warm, memory_bytes("VmHWM") - before
             tell({"repeat": repeat, "warm": warm, "seconds": whole, "peak": peak})
 
 

@@ -23,7 +23,7 @@ from artlas.training.coverage import pretrain
 from artlas.training.loop import Progress
 from artlas_paper import figures
 from artlas_paper.methods.registry import METHODS, find
-from artlas_paper.process_memory import random_edges
+from artlas_paper.random_graphs import random_edges
 from artlas_paper.studies.study import Job, Report, Setting, Study, ordered, rows
 from artlas_paper.transfer.records import Record
 

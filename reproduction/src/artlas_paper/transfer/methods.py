@@ -26,9 +26,9 @@ from artlas.training.sources import source_hashes
 from artlas_paper import datasets
 from artlas_paper.datasets import registry
 from artlas_paper.datasets.features import project
-from artlas_paper.methods.base import Baseline, ReadOut, load
-from artlas_paper.methods.registry import Entry, find
-from artlas_paper.process_memory import reset_peak, status
+from artlas_paper.methods.base import Baseline, ReadOut
+from artlas_paper.methods.registry import Entry, find, load
+from artlas_paper.process_memory import memory_bytes, reset_peak
 from artlas_paper.transfer.embeddings import Target
 from artlas_paper.transfer.folds import CENTRES, Folds
 from artlas_paper.transfer.records import (
@@ -123,7 +123,7 @@ class MethodFolds:
             model.pretrain(sources, training, folder, resume=True, report=report)
         finally:
             if folder.exists():
-                self._note_cost(folder, entry, training, status("VmHWM") - before)
+                self._note_cost(folder, entry, training, memory_bytes("VmHWM") - before)
         return model, stored.read_json(folder / COST)
 
     def _note_cost(self, folder: Path, entry: Entry, training: PretrainConfig, peak: int) -> None:
@@ -182,7 +182,7 @@ def transfer_method(
             head = "linear" if count == "all" else HEAD[own.level]
             for model, kind in ((trained, ""), (untrained, "-untrained")):
                 began = time.perf_counter()
-                values = model.read(data, READ_OUTS[own.level], reading)
+                values = model.embed_read_outs(data, READ_OUTS[own.level], reading)
                 each = (time.perf_counter() - began) / len(episodes.members)
                 for way, z in values.items():
                     found = evaluation.evaluate(z.numpy(), episodes.labels, episodes.drawn, head)
@@ -223,7 +223,7 @@ def choose_read_out(
             for e in drawn
         ]
         part = graphs.select(used) if isinstance(graphs, EgoGraphs) else graphs[used]
-        for way, z in model.read(part, ways, reading).items():
+        for way, z in model.embed_read_outs(part, ways, reading).items():
             found = evaluation.evaluate(z.numpy(), labels[used], local, HEAD[level])
             totals[way] += 100 * found.mean / len(folds.folds.sources(target))
     best = max(ways, key=lambda way: totals[way])

@@ -1,4 +1,4 @@
-"""What graphs have that no numbering of their nodes changes: colours, orders, counts."""
+"""Node colours, canonical node orders and graph statistics that do not depend on numbering."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 from artlas.graphs.collection import Graphs
 from artlas.nodes.ego import EgoGraphs
 
-ROUNDS = 3  # of colour refinement
+ROUNDS = 3  # of Weisfeiler-Lehman colour refinement
 DEGREES, CLUSTERINGS = 16, 10  # bins of the two histograms
 COUNTS = 2  # triangles and four-cycles
-PART = 4096  # nodes whose two-step walks are counted at a time
+COUNTED_NODES = 4096  # nodes whose two-step walks are counted at a time
 Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
-class Order:
+class NodeOrder:
     """The nodes of all graphs by falling degree, then by colour, then by features.
 
-    nodes [N]: node numbers in that order, graph by graph; position [N]: of every place in it, the
-    place within its graph; starts: where classes of nodes of one degree and colour begin.
+    nodes [N]: node numbers in that order, graph by graph; position [N]: the position within its
+    graph of every place in the order; starts: where classes of equal degree and colour begin.
     """
 
     nodes: NDArray[np.int64]
@@ -30,51 +30,54 @@ class Order:
     starts: NDArray[np.int64]
 
 
-def order_of(graphs: Graphs) -> Order:
-    """Order nodes by what they are; those that differ in nothing stay as they came."""
-    degree, colour = np.diff(graphs.row_ptr.numpy()), colours(graphs)
+def order_nodes(graphs: Graphs) -> NodeOrder:
+    """Order nodes by degree, colour and features; nodes equal in all three keep their order."""
+    degree, colour = np.diff(graphs.row_ptr.numpy()), node_colours(graphs)
     first, sizes = graphs.node_ptr[:-1].numpy(), graphs.sizes.numpy()
     graph = np.repeat(np.arange(len(graphs)), sizes)
-    last = np.zeros(graphs.num_nodes)
+    projection = np.zeros(graphs.num_nodes)
     if graphs.x is not None:
         x = graphs.x.numpy().astype(np.float64)
-        last = (x * np.random.default_rng(0).random(x.shape[1])).sum(1)
-    nodes = np.lexsort((last, colour, -degree, graph))
+        projection = (x * np.random.default_rng(0).random(x.shape[1])).sum(1)
+    nodes = np.lexsort((projection, colour, -degree, graph))
     new = np.zeros(len(nodes), dtype=bool)
     for key in (degree[nodes], colour[nodes]):
         new[1:] |= key[1:] != key[:-1]
     new[first] = True
-    return Order(nodes, np.arange(len(nodes)) - np.repeat(first, sizes), np.flatnonzero(new))
+    return NodeOrder(nodes, np.arange(len(nodes)) - np.repeat(first, sizes), np.flatnonzero(new))
 
 
-def colours(graphs: Graphs, rounds: int = ROUNDS) -> Words:
-    """A hash of every node's neighbourhood, uint64 [N]: Weisfeiler-Lehman refinement of degrees."""
+def node_colours(graphs: Graphs, rounds: int = ROUNDS) -> Words:
+    """Hash every node's neighbourhood, uint64 [N], by Weisfeiler-Lehman refinement of degrees."""
     rows = graphs.row_ptr.numpy()
     col = graphs.col.numpy()
     own = _mix(np.diff(rows).astype(np.uint64))
     for _ in range(rounds):
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_mix(own)[col], dtype=np.uint64)])
-        own = _mix(own * np.uint64(3) + sums[rows[1:]] - sums[rows[:-1]])  # exact: sums wrap around
+        own = _mix(
+            own * np.uint64(3) + sums[rows[1:]] - sums[rows[:-1]]
+        )  # wrap-around sums are exact
     return own
 
 
 def _mix(words: Words) -> Words:
-    """The finaliser of splitmix64."""
+    """Apply the finaliser of splitmix64."""
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return words ^ (words >> np.uint64(31))
 
 
-def describe(graphs: Graphs | EgoGraphs) -> NDArray[np.float32]:
-    """Shares of nodes by degree and by clustering, log(1 + n) of triangles and four-cycles, [G, s].
+def graph_statistics(graphs: Graphs | EgoGraphs) -> NDArray[np.float32]:
+    """Compute histograms of degree and clustering, and log counts of small cycles, [G, s].
 
-    Degrees have bins 0, 1, ... and one for all from DEGREES - 1 on.
+    Histograms are shares of nodes; degrees have bins 0, 1, ... and one for DEGREES - 1 and more.
+    Counts are log(1 + n) for n triangles and n four-cycles.
     """
-    return np.concatenate([_describe(part) for part in graphs.batches(PART)])
+    return np.concatenate([_statistics(part) for part in graphs.batches(COUNTED_NODES)])
 
 
-def _describe(graphs: Graphs) -> NDArray[np.float32]:
+def _statistics(graphs: Graphs) -> NDArray[np.float32]:
     from scipy.sparse import csr_array
 
     n, rows, col = graphs.num_nodes, graphs.row_ptr.numpy(), graphs.col.numpy()
