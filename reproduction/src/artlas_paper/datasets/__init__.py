@@ -5,6 +5,7 @@ from artlas.datasets import digits_as_graphs as digits_as_graphs
 from artlas.datasets import real_networks as real_networks
 from artlas.datasets import synthetic_families as synthetic_families
 from artlas_paper.datasets.egos import load_egos as load_egos
+from artlas_paper.datasets.egos import load_examples as load_examples
 from artlas_paper.datasets.prepare import Prepared as Prepared
 from artlas_paper.datasets.prepare import load as load
 from artlas_paper.datasets.prepare import prepare as prepare

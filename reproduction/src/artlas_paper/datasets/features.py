@@ -10,14 +10,12 @@ from torch import Tensor
 from artlas.datasets import relative_degree
 from artlas.graphs.collection import Graphs
 from artlas_paper.datasets.registry import DatasetError
+from artlas_paper.protocol import PADDED_WIDTH, PROJECTED_WIDTH, PROJECTION_SEED
 
-PADDED = 56  # unified width at graph level
-PROJECTED = 256  # and at node level
-SEED = 42
 BLOCK = 16_384  # rows that are projected at once
 
 
-def paper_features(graphs: Graphs, width: int = PADDED) -> Graphs:
+def paper_features(graphs: Graphs, width: int = PADDED_WIDTH) -> Graphs:
     """The graphs with x padded by zeros to [N, width]; constant 1 stands in where there is none."""
     x = graphs.x if graphs.num_features else None
     if x is None:
@@ -37,7 +35,7 @@ def released_features(graphs: Graphs) -> Graphs:
     return graphs if graphs.num_features else dataclasses.replace(graphs, x=relative_degree(graphs))
 
 
-def project(x: Tensor, width: int = PROJECTED, seed: int = SEED) -> Tensor:
+def project(x: Tensor, width: int = PROJECTED_WIDTH, seed: int = PROJECTION_SEED) -> Tensor:
     """x [N, d] times one Gaussian matrix [d, width] / sqrt(256), float32, a block of rows a time.
 
     The matrix depends on d and the seed alone, so that equal widths are projected alike.

@@ -10,8 +10,8 @@ import numpy as np
 
 from artlas.errors import GraphError
 from artlas.graphs.collection import Graphs
+from artlas_paper.protocol import SOURCES, Level
 
-Level = Literal["graph", "node"]
 Role = Literal["source", "target", "built-in"]
 Family = Literal["TU", "Planetoid", "Amazon", "OGB", "Reddit", "built-in"]
 
@@ -50,7 +50,6 @@ class Entry:
 
     name: str
     level: Level
-    role: Role
     family: Family
     folder: str
     files: tuple[str, ...]
@@ -62,14 +61,20 @@ class Entry:
     features_file: str | None = None
     base: str | None = None
 
+    @property
+    def role(self) -> Role:
+        """Whether the paper pretrains on it, only evaluates on it, or does not have it."""
+        if self.family == "built-in":
+            return "built-in"
+        return "source" if self.name in SOURCES[self.level] else "target"
 
-def _tu(name: str, role: Role, numbers: Statistics, *extra: str, base: str | None = None) -> Entry:
+
+def _tu(name: str, numbers: Statistics, *extra: str, base: str | None = None) -> Entry:
     stem = base or name
     parts = ("A", "graph_indicator", "graph_labels", *extra)
     return Entry(
         name,
         "graph",
-        role,
         "TU",
         f"TUDataset/{stem}/raw",
         tuple(f"{stem}_{part}.txt" for part in parts),
@@ -87,7 +92,6 @@ def _planetoid(name: str, numbers: Statistics) -> Entry:
     return Entry(
         name,
         "node",
-        "source",
         "Planetoid",
         f"Planetoid/{name}/raw",
         tuple(f"ind.{name.lower()}.{part}" for part in parts),
@@ -102,7 +106,6 @@ def _amazon(name: str, numbers: Statistics) -> Entry:
     return Entry(
         name,
         "node",
-        "source",
         "Amazon",
         f"Amazon/{name}/raw",
         (f"amazon_electronics_{name.lower()}.npz",),
@@ -114,26 +117,19 @@ def _amazon(name: str, numbers: Statistics) -> Entry:
 
 
 def _built_in(name: str, level: Level, source: str, licence: str, numbers: Statistics) -> Entry:
-    return Entry(name, level, "built-in", "built-in", "", (), (), licence, source, numbers)
+    return Entry(name, level, "built-in", "", (), (), licence, source, numbers)
 
 
 _ENTRIES = (
-    _tu("NCI1", "source", Statistics(4_110, 2, 29.87, 32.30, 37), "node_labels"),
-    _tu("BZR", "source", Statistics(405, 2, 35.75, 38.36, 56), "node_labels", "node_attributes"),
-    _tu("COLLAB", "source", Statistics(5_000, 3, 74.49, 2_457.22, 0)),
-    _tu("IMDB-BINARY", "source", Statistics(1_000, 2, 19.77, 96.53, 0)),
-    _tu(
-        "PROTEINS",
-        "source",
-        Statistics(1_113, 2, 39.06, 72.82, 4),
-        "node_labels",
-        "node_attributes",
-    ),
-    _tu("COLORS-3", "target", Statistics(10_500, 11, 61.31, 91.03, 5), "node_attributes"),
+    _tu("NCI1", Statistics(4_110, 2, 29.87, 32.30, 37), "node_labels"),
+    _tu("BZR", Statistics(405, 2, 35.75, 38.36, 56), "node_labels", "node_attributes"),
+    _tu("COLLAB", Statistics(5_000, 3, 74.49, 2_457.22, 0)),
+    _tu("IMDB-BINARY", Statistics(1_000, 2, 19.77, 96.53, 0)),
+    _tu("PROTEINS", Statistics(1_113, 2, 39.06, 72.82, 4), "node_labels", "node_attributes"),
+    _tu("COLORS-3", Statistics(10_500, 11, 61.31, 91.03, 5), "node_attributes"),
     # Column 0 of COLORS-3 is the ground truth of its attention: its sum is the label.
     _tu(
         "COLORS-3-clean",
-        "target",
         Statistics(10_500, 11, 61.31, 91.03, 4),
         "node_attributes",
         base="COLORS-3",
@@ -141,7 +137,6 @@ _ENTRIES = (
     Entry(
         "ogbg-molhiv",
         "graph",
-        "target",
         "OGB",
         "ogbg_molhiv/raw",
         (
@@ -165,7 +160,6 @@ _ENTRIES = (
     Entry(
         "Reddit",
         "node",
-        "target",
         "Reddit",
         "Reddit/raw",
         ("reddit_data.npz", "reddit_graph.npz"),
@@ -179,7 +173,6 @@ _ENTRIES = (
     Entry(
         "ogbn-arxiv",
         "node",
-        "target",
         "OGB",
         "ogbn_arxiv/raw",
         ("edge.csv.gz", "node-label.csv.gz", "node_year.csv.gz"),

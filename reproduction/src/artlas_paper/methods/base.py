@@ -25,6 +25,7 @@ from artlas.training import distributed
 from artlas.training.loop import PretrainConfig, Progress, source_hashes, train
 from artlas.training.sampler import Member
 from artlas_paper.methods.batch import Batch, Shared
+from artlas_paper.protocol import BASELINE_LAYERS, PADDED_WIDTH, SEED
 
 Domains = Mapping[str, Graphs | EgoGraphs]
 ReadOut = Literal["pool", "centre"]
@@ -41,11 +42,11 @@ class BaselineConfig:
     the initial weights.
     """
 
-    features: int = 56
+    features: int = PADDED_WIDTH
     hidden: int = 64
-    layers: int = 3
+    layers: int = BASELINE_LAYERS
     domains: tuple[int, ...] = (0,)
-    seed: int = 42
+    seed: int = SEED
 
     def __post_init__(self) -> None:
         checks.whole(self, "features", "hidden", "layers")

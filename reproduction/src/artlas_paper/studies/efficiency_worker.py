@@ -27,13 +27,12 @@ import artlas
 from artlas.graphs.collection import Graphs
 from artlas.method.model import ART
 from artlas.training import glibc_malloc
-from artlas.training.loop import PretrainConfig
 from artlas_paper import datasets
 from artlas_paper.datasets.registry import find
 from artlas_paper.methods import registry
 from artlas_paper.methods.scgfm import SCGFM, ScgfmConfig, Solver
 from artlas_paper.process_memory import random_edges, reset_peak, status
-from artlas_paper.transfer.folds import CENTRES
+from artlas_paper.protocol import art_training
 
 DEGREE, SEED = 8.0, 0
 SOLVERS: dict[str, Solver] = {
@@ -81,10 +80,7 @@ def data_of(configuration: Configuration) -> Graphs:
         return sparse_graphs(rng, [configuration.nodes] * count)
     entry, root = find(target), configuration.root
     place = None if root is None else Path(root)
-    if entry.level == "graph":
-        whole: Any = datasets.load(entry.name, place, "paper", verbose=False)
-    else:
-        whole = datasets.load_egos(entry.name, place, "paper", CENTRES, verbose=False)
+    whole = datasets.load_examples(entry.name, place, "paper")
     return whole[np.sort(rng.choice(len(whole), min(count, len(whole)), replace=False))]
 
 
@@ -138,7 +134,7 @@ def art_iteration(model: ART, graphs: Graphs, task: str) -> Call:
     """Embed, or take a training step on, graphs of which nothing was kept from before."""
     if task == "inference":
         return lambda: model.embed(dataclasses.replace(graphs), "paper")
-    training, model = PretrainConfig(), model.train()
+    training, model = art_training("graph"), model.train()
     optimiser = torch.optim.Adam(model.parameters(), lr=training.rate)
     bare = graphs.with_features(None).with_labels(None)
 
