@@ -68,7 +68,9 @@ def prepare_datasets(
     ] = True,
     centres: Annotated[
         str | None,
-        typer.Option(help=f'Find and keep ego-graphs too: centres a class (paper: {CENTRES}), or "all".'),
+        typer.Option(
+            help=f'Find and keep ego-graphs too: centres a class (paper: {CENTRES}), or "all".'
+        ),
     ] = None,
 ) -> None:
     """Read datasets, compare their counts with the paper's, and keep them in packed form."""

@@ -138,9 +138,7 @@ def _measure(setting: Setting, target: str, seed: int, report: Report) -> Mappin
         seconds[scheme] = time.perf_counter() - began
     product = independent_energy(model.structure(graphs), model.atlas.relations().detach())
     couplings = [model.couplings(graphs[g]) for g in range(len(graphs))]
-    episodes = evaluation.draw_episodes(
-        sample.labels, EPISODES, SHOTS, QUERIES, EPISODE_SEED
-    )
+    episodes = evaluation.draw_episodes(sample.labels, EPISODES, SHOTS, QUERIES, EPISODE_SEED)
     made = {"ART": _figures(model, sample, direct, couplings, episodes)}
     for scheme, solution in found.items():
         made[scheme] = _figures(model, sample, solution.energies, solution.couplings, episodes)

@@ -126,7 +126,8 @@ def view_retrieval(
         whole = graphs[chosen]
         views = drop_edges(whole, DROPPED, generator)
         known, asked = (
-            z_plus_by(part) if model is None else model.embed(part).numpy() for part in (whole, views)
+            z_plus_by(part) if model is None else model.embed(part).numpy()
+            for part in (whole, views)
         )
         found = evaluation.nearest(asked, known, 1)[:, 0]
         # graphs that are equal in z+ count as found: they cannot be told apart

@@ -34,7 +34,7 @@ from artlas_paper.methods.scgfm import SCGFM, ScgfmConfig, Solver
 from artlas_paper.process_memory import random_edges, reset_peak, status
 from artlas_paper.protocol import art_training
 
-DEGREE, SEED = 8.0, 0
+DEGREE, GRAPH_SEED = 8.0, 0
 SOLVERS: dict[str, Solver] = {
     "SCGFM": "pot",
     "SCGFM, entropic": "pot-entropic",
@@ -73,8 +73,12 @@ class Configuration:
 
 
 def data_of(configuration: Configuration) -> Graphs:
-    """The same graphs for every method: random ones, or drawn from a dataset, SEED."""
-    rng, count, target = np.random.default_rng(SEED), configuration.graphs, configuration.target
+    """The same graphs for every method: random ones, or drawn from a dataset, GRAPH_SEED."""
+    rng, count, target = (
+        np.random.default_rng(GRAPH_SEED),
+        configuration.graphs,
+        configuration.target,
+    )
     if target is None:
         assert configuration.nodes is not None
         return sparse_graphs(rng, [configuration.nodes] * count)
@@ -102,7 +106,7 @@ def iteration_of(
         return partial(baseline_iteration, registry.find(OTHERS[method]), task, level)
     scgfm = SCGFM(ScgfmConfig(features=features, solver=SOLVERS[method]))
     training = registry.find("scgfm").training["graph"]
-    rng = np.random.default_rng(SEED + 1)
+    rng = np.random.default_rng(GRAPH_SEED + 1)
     few = sparse_graphs(rng, rng.integers(16, 65, size=32).tolist(), features)
     # bases as training shapes them, because a solver's iterations depend on them
     scgfm.pretrain({"random": few}, dataclasses.replace(training, epochs=10, batch=32))
@@ -157,7 +161,7 @@ def work(configuration: Configuration, tell: Callable[[dict[str, Any]], None]) -
     graphs = data_of(configuration)
     features = graphs.num_features or 1
     make = iteration_of(configuration.method, configuration.task, level, features)
-    for _, call in make(sparse_graphs(np.random.default_rng(SEED), [32, 32], features)):
+    for _, call in make(sparse_graphs(np.random.default_rng(GRAPH_SEED), [32, 32], features)):
         call()  # loads what is loaded late
     parts = make(graphs)
     before = reset_peak()
