@@ -1,4 +1,4 @@
-"""The datasets known by name: where their files lie, and what the paper counts in them."""
+"""Datasets by name: where their files lie, and the counts that the paper states."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ RESEARCH = "no licence stated; handed out for research"
 
 
 class DatasetError(GraphError):
-    """A dataset that is absent, incomplete or not what it should be, and how to get it right."""
+    """A dataset is absent, incomplete or not the paper's; the message says how to fix it."""
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """What the paper's tables say; nodes and edges are None where there is nothing to compare.
+    """Counts in the paper's dataset tables; nodes and edges are None where nothing is compared.
 
-    Of many graphs, ``nodes`` and ``edges`` are means to two decimals, an edge counted once; of a
-    single one they are the nodes and the stored entries, an edge counted in both directions.
-    ``citations`` is what the paper's table has instead of stored entries.
+    At graph level, ``nodes`` and ``edges`` are means to two decimals, an edge counted once; at node
+    level they are the nodes and the stored entries, an edge counted in both directions.
+    ``citations`` is the paper's number where it does not count stored entries.
     """
 
     graphs: int
@@ -45,7 +45,7 @@ class Entry:
     """One dataset: ``files`` and ``optional`` lie in ``folder`` below the data root.
 
     ``archive`` is the zip that its files come in, ``features_file`` the optional file without
-    which it has no features, ``base`` the dataset that it is made of by dropping column 0.
+    which it has no features, ``base`` the dataset from which it is made by dropping column 0.
     """
 
     name: str
@@ -210,7 +210,7 @@ REGISTRY: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 
 
 def find(name: str) -> Entry:
-    """The entry of a dataset, whatever the case of its name."""
+    """Return the entry of a dataset; the case of its name does not matter."""
     known = {entry.lower(): entry for entry in REGISTRY}
     wanted = str(name).strip().lower()
     if wanted in known:
@@ -221,7 +221,7 @@ def find(name: str) -> Entry:
 
 
 def counts(graphs: Graphs) -> dict[str, int]:
-    """What is in a collection: graphs, classes, nodes, undirected edges, features."""
+    """Count graphs, classes, nodes, undirected edges and features."""
     return {
         "graphs": graphs.num_graphs,
         "classes": 0 if graphs.y is None else len(np.unique(graphs.y.numpy())),
@@ -231,8 +231,8 @@ def counts(graphs: Graphs) -> dict[str, int]:
     }
 
 
-def _told(entry: Entry, numbers: Statistics) -> list[str]:
-    """The counts in words, in an order that both sides of a comparison share."""
+def _in_words(entry: Entry, numbers: Statistics) -> list[str]:
+    """Return the counts in words, in the same order for both sides of a comparison."""
     words = [f"{numbers.classes:,} classes", f"{numbers.features:,} features"]
     if entry.level == "node":
         return [f"{numbers.nodes:,} nodes", f"{numbers.edges:,} stored entries", *words]
@@ -242,18 +242,18 @@ def _told(entry: Entry, numbers: Statistics) -> list[str]:
 
 
 def _measured(entry: Entry, graphs: Graphs) -> Statistics:
-    found, whole = counts(graphs), entry.statistics
+    found = counts(graphs)
     nodes: float | None = found["nodes"]
     edges: float | None = 2 * found["edges"]
     if entry.level == "graph":
         nodes = round(found["nodes"] / found["graphs"], 2)
         edges = round(found["edges"] / found["graphs"], 2)
-    nodes, edges = (None, None) if whole.nodes is None else (nodes, edges)
+    nodes, edges = (None, None) if entry.statistics.nodes is None else (nodes, edges)
     return Statistics(found["graphs"], found["classes"], nodes, edges, found["features"])
 
 
 def missing(entry: Entry, graphs: Graphs) -> list[str]:
-    """What a dataset lacks although it may be used without, a phrase each."""
+    """Return a phrase for each optional part that a dataset lacks."""
     if entry.features_file is None or graphs.x is not None:
         return []
     width = entry.statistics.features
@@ -261,9 +261,9 @@ def missing(entry: Entry, graphs: Graphs) -> list[str]:
 
 
 def check(entry: Entry, graphs: Graphs) -> str:
-    """Compare with the paper's counts: a sentence, or an error that names all that differ."""
+    """Compare the counts with the paper's; return them as a sentence, or name all that differ."""
     found, absent = _measured(entry, graphs), missing(entry, graphs)
-    expected, got = _told(entry, entry.statistics), _told(entry, found)
+    expected, got = _in_words(entry, entry.statistics), _in_words(entry, found)
     if absent:
         expected, got = expected[:-1], got[:-1]
     wrong = [f"{b} instead of {a}" for a, b in zip(expected, got, strict=True) if a != b]

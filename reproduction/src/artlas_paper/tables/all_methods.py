@@ -67,13 +67,13 @@ _HEAD = (
     "are. The average leaves out COLORS-3, whose label leaks; the rank is the mean over the same "
     "targets among the methods, without the controls, and with one ART: its z, or z+ in its place. "
     "In brackets the paper's, its average and rank over the same targets, COLORS-3 with the "
-    f"leak. ART is trained for {ART_EPOCHS} epochs (graphs) or until its plateau (nodes), baselines "
-    "as the second table says."
+    f"leak. ART is trained for {ART_EPOCHS} epochs (graphs) or until its plateau (nodes), "
+    "baselines as the second table says."
 )
 _READ_OUT_RULE = (
     " A baseline reads an ego-graph by pooling or by its centre, whichever is better on average "
-    f"over the source domains of the fold ({CHOICE_EPISODES} episodes each): the target has no part "
-    "in it. ogbn-arxiv has no features here: structural ones stand in, and no average has it."
+    f"over the source domains of the fold ({CHOICE_EPISODES} episodes each): the target has no "
+    "part in it. ogbn-arxiv has no features here: structural ones stand in, and no average has it."
 )
 
 
@@ -88,7 +88,7 @@ def average_ranks(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
 
 
 def with_chosen_read_out(records: Sequence[Record]) -> list[Record]:
-    """Return the baselines' records of the chosen read-out as variants ``chosen`` and ``untrained``."""
+    """Return the records of the chosen read-outs, as variants ``chosen`` and ``untrained``."""
     return [
         {**r, "variant": "untrained" if r["variant"].endswith("-untrained") else "chosen"}
         for r in records
@@ -190,7 +190,7 @@ def _cost_table(records: Sequence[Record], targets: Sequence[str]) -> str:
 
 
 def _epochs(records: Sequence[Record]) -> str:
-    """Return the epochs of all folds, out of how many, and the plateau rule that may have ended them.
+    """Return the epochs of all folds, out of how many, and the rule that may have ended them.
 
     Targets outside the averages are named where their folds had other epochs.
     """

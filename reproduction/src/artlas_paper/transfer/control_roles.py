@@ -13,7 +13,7 @@ from artlas_paper.protocol import SEED
 
 
 def pool_by(roles: Tensor) -> Pool:
-    r"""Return the sum over roles R [N, M] of the nodes of all graphs: :math:`M R^\top V`, [G, M, d]."""
+    r"""Return a pool by the roles R [N, M] of all nodes: :math:`M R^\top V` a graph, [G, M, d]."""
 
     def pool(graphs: Graphs, values: Tensor) -> Tensor:
         sizes = graphs.sizes.tolist()
@@ -38,7 +38,7 @@ def random_balanced(graphs: Graphs, count: int, seed: int = SEED) -> Tensor:
 
 
 def equal_mass(size: int, count: int) -> NDArray[np.float64]:
-    """Return the share of each of ``size`` ordered nodes in ``count`` roles of equal mass, [n, M]."""
+    """Return the shares of ``size`` ordered nodes in ``count`` roles of equal mass, [n, M]."""
     node, role = np.arange(size)[:, None] / size, np.arange(count) / count
     low, high = np.maximum(node, role), np.minimum(node + 1 / size, role + 1 / count)
     shares: NDArray[np.float64] = size * np.clip(high - low, 0, None)

@@ -54,7 +54,7 @@ def centre_features(egos: EgoGraphs) -> Matrix:
 
 
 def ego_mean(egos: EgoGraphs, weighted: bool) -> Matrix:
-    """Return the mean of the features over every ego-graph, weighted by PPR score or not, [C, d]."""
+    """Return the mean features of every ego-graph, weighted by PPR score or not, [C, d]."""
     x, starts = _features(egos), egos.node_ptr[:-1]
     weight = egos.scores.astype(np.float64) if weighted else np.ones(len(egos.nodes))
     total = np.add.reduceat(weight, starts)

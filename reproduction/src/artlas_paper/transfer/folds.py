@@ -31,7 +31,7 @@ def sources_of(level: Level) -> list[str]:
 
 
 def targets_of(level: Level) -> list[str]:
-    """Return all targets of a level, the sources first; COLORS-3-clean is one beside the paper's."""
+    """Return all targets of a level, the sources first; one more than the paper: COLORS-3-clean."""
     unseen = [e.name for e in REGISTRY.values() if e.level == level and e.role == "target"]
     return sources_of(level) + unseen
 
