@@ -177,8 +177,8 @@ def _ensure_packed(
 
 def _leftovers(entry: Entry, top: Path) -> list[Path]:
     folder = top / entry.folder
-    found = [*folder.glob(".*.part"), *folder.parent.glob(".*.part")]
-    return packed.leftovers(top, entry.name) + found
+    downloads = [*folder.glob(".*.part"), *folder.parent.glob(".*.part")]
+    return packed.leftovers(top, entry.name) + downloads
 
 
 def _provide_raw_files(entry: Entry, top: Path, download: bool, report: Progress) -> str:

@@ -242,14 +242,14 @@ def _in_words(entry: Entry, numbers: Statistics) -> list[str]:
 
 
 def _measured(entry: Entry, graphs: Graphs) -> Statistics:
-    found = counts(graphs)
-    nodes: float | None = found["nodes"]
-    edges: float | None = 2 * found["edges"]
+    numbers = counts(graphs)
+    nodes: float | None = numbers["nodes"]
+    edges: float | None = 2 * numbers["edges"]
     if entry.level == "graph":
-        nodes = round(found["nodes"] / found["graphs"], 2)
-        edges = round(found["edges"] / found["graphs"], 2)
+        nodes = round(numbers["nodes"] / numbers["graphs"], 2)
+        edges = round(numbers["edges"] / numbers["graphs"], 2)
     nodes, edges = (None, None) if entry.statistics.nodes is None else (nodes, edges)
-    return Statistics(found["graphs"], found["classes"], nodes, edges, found["features"])
+    return Statistics(numbers["graphs"], numbers["classes"], nodes, edges, numbers["features"])
 
 
 def missing(entry: Entry, graphs: Graphs) -> list[str]:
@@ -262,15 +262,15 @@ def missing(entry: Entry, graphs: Graphs) -> list[str]:
 
 def check(entry: Entry, graphs: Graphs) -> str:
     """Compare the counts with the paper's; return them as a sentence, or name all that differ."""
-    found, absent = _measured(entry, graphs), missing(entry, graphs)
-    expected, got = _in_words(entry, entry.statistics), _in_words(entry, found)
+    measured, absent = _measured(entry, graphs), missing(entry, graphs)
+    expected, got = _in_words(entry, entry.statistics), _in_words(entry, measured)
     if absent:
         expected, got = expected[:-1], got[:-1]
     wrong = [f"{b} instead of {a}" for a, b in zip(expected, got, strict=True) if a != b]
-    if entry.level == "node" and found.graphs != 1:
-        wrong.insert(0, f"{found.graphs:,} graphs instead of 1")
-    if graphs.y is not None and int(graphs.y.max()) != found.classes - 1:
-        wrong.append(f"labels up to {int(graphs.y.max())} in {found.classes:,} classes")
+    if entry.level == "node" and measured.graphs != 1:
+        wrong.insert(0, f"{measured.graphs:,} graphs instead of 1")
+    if graphs.y is not None and int(graphs.y.max()) != measured.classes - 1:
+        wrong.append(f"labels up to {int(graphs.y.max())} in {measured.classes:,} classes")
     if wrong:
         raise DatasetError(
             f"{entry.name} is not the dataset of the paper: it has {'; '.join(wrong)}. "

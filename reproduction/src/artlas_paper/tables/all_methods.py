@@ -138,8 +138,8 @@ def _ranks(means: dict[str, list[float]]) -> dict[str, float]:
 
 def _means(records: Sequence[Record], row: Row, targets: Sequence[str]) -> list[float]:
     """Return the percent correct of a row on every target that has records of it."""
-    found = [accuracies(records, row, target) for target in targets]
-    return [float(values.mean()) for values in found if values is not None]
+    by_target = [accuracies(records, row, target) for target in targets]
+    return [float(values.mean()) for values in by_target if values is not None]
 
 
 def _published_target(target: str) -> str:
