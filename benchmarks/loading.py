@@ -19,8 +19,9 @@ import torch
 
 import artlas
 from artlas import ART, Graphs
-from artlas.nodes.ego import choose_centres, ego_graphs
+from artlas.nodes.ego import ego_graphs
 from artlas_paper import datasets
+from artlas_paper.datasets.centres import choose_centres
 from artlas_paper.process_memory import memory_bytes
 from benchmarks.data import SEED, data_root
 from benchmarks.report import ROOT, Figure

@@ -11,7 +11,7 @@ import torch
 from artlas.training import glibc_malloc
 from artlas_paper import datasets
 from artlas_paper.methods.registry import METHODS
-from artlas_paper.transfer.folds import CENTRES, sources_of
+from artlas_paper.protocol import CENTRES, SOURCES
 from benchmarks.data import SEED
 from benchmarks.report import Figure
 from benchmarks.timing import Spread, seconds
@@ -24,7 +24,7 @@ def measure(root: Path, steps: int) -> Iterable[Figure]:
     """
     egos = {
         name: datasets.load_egos(name, root, "paper", CENTRES, verbose=False)
-        for name in sources_of("node")
+        for name in SOURCES["node"]
     }
     passed = (len(egos) - 1) * sum(map(len, egos.values()))  # in an epoch of each fold
     rng, sources = np.random.default_rng(SEED), list(egos)[1:]

@@ -18,7 +18,6 @@ TINY_FILES = {
 TINY = Entry(
     "TINY",
     "graph",
-    "target",
     "TU",
     "TUDataset/TINY/raw",
     tuple(TINY_FILES),

@@ -12,7 +12,7 @@ from cases import random_dense, star
 
 import artlas
 from artlas import PprConfig, ego_graphs, kernels
-from artlas.nodes.ego import CHUNK, EgoGraphs, choose_centres
+from artlas.nodes.ego import CHUNK, EgoGraphs
 
 BOTH = ["native", "twin"] if kernels.available() else ["twin"]
 
@@ -268,25 +268,6 @@ def test_progress_counts_to_the_end(graph):
 def test_a_forked_child_gets_the_same(graph):
     with multiprocessing.get_context("fork").Pool(1) as pool:
         assert same(pool.apply(ego_graphs, (graph, [1, 2, 3])), ego_graphs(graph, [1, 2, 3]))
-
-
-def test_centres_are_capped_per_class_and_repeatable():
-    labels = np.repeat([2, 0, 1, -1], [500, 4, 301, 50])
-    chosen = choose_centres(labels)
-    assert np.bincount(labels[chosen]).tolist() == [4, 300, 300]
-    assert len(set(chosen.tolist())) == 604
-    assert np.array_equal(chosen, choose_centres(torch.from_numpy(labels)))
-    assert not np.array_equal(chosen, choose_centres(labels, seed=43))
-    # the published procedure, step by step
-    rng, wanted = np.random.default_rng(42), []
-    wanted += np.arange(500, 504).tolist()
-    wanted += rng.choice(np.arange(504, 805), 300, replace=False).tolist()
-    wanted += rng.choice(np.arange(500), 300, replace=False).tolist()
-    rng.shuffle(wanted)
-    assert chosen.tolist() == wanted
-    assert choose_centres(labels, None).tolist() == list(range(805))
-    with pytest.raises(artlas.GraphError, match="one integer per node"):
-        choose_centres(labels.astype(float))
 
 
 def test_nodes_are_embedded_in_batches(graph, monkeypatch):

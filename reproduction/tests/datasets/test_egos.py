@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from artlas import PprConfig
-from artlas.nodes.ego import choose_centres
 from artlas_paper import datasets
 from artlas_paper.datasets import egos as module
+from artlas_paper.datasets.centres import choose_centres
 from artlas_paper.datasets.egos import egos_path, load_egos
 
 

@@ -165,10 +165,10 @@ def test_same_notices_size_and_time(tmp_path):
 
     path = tmp_path / "a"
     path.write_text("12")
-    known = packed.record(path)
-    assert packed.same(path, known)
+    known = packed.file_record(path)
+    assert packed.is_unchanged(path, known)
     os.utime(path, ns=(0, known["mtime_ns"] + 1))
-    assert not packed.same(path, known)
+    assert not packed.is_unchanged(path, known)
     path.write_text("123")
     os.utime(path, ns=(0, known["mtime_ns"]))
-    assert not packed.same(path, known)
+    assert not packed.is_unchanged(path, known)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from artlas.errors import ReadError
-from artlas.nodes.ego import choose_centres, ego_graphs
+from artlas.nodes.ego import ego_graphs
 from artlas_paper.datasets import reddit
+from artlas_paper.datasets.centres import choose_centres
 from benchmarks.stand_in import write_reddit
 
 

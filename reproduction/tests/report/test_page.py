@@ -158,6 +158,14 @@ def test_hostile_text_is_text(folder):
     assert "There is no figure ../../secret.png in the folder" in page
 
 
+def test_links_and_images_of_the_text_fetch_nothing():
+    text = "[a](http://evil) <http://evil> ![b](javascript:run) words ![c](http://evil/x.png)"
+    made, _ = markdown.convert(text, lambda words, file: "IMAGE")
+    assert made.startswith("<p>[a](http://evil) &lt;http://evil&gt; ![b](javascript:run) words ")
+    assert Reader(made).tags == ["p"]
+    assert markdown.convert("![a](über.png)", lambda words, file: file)[0] == "über.png"
+
+
 def test_a_study_is_whole(folder):
     page = report(folder)
     assert "<p>Protocol of two lines, <code>a &lt; b</code>, <b>bold</b>.</p>" in page

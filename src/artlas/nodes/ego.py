@@ -227,28 +227,6 @@ def ego_graphs(
     return _fill(egos) if config.fill else egos
 
 
-def choose_centres(labels: Any, per_class: int | None = 300, seed: int = 42) -> NDArray[np.int64]:
-    """At most ``per_class`` nodes of every class, the same ones for a seed, in shuffled order.
-
-    None: all nodes in their order. Nodes with a negative label have none and are left out.
-    """
-    y = as_array(labels, "labels")
-    if y.ndim != 1 or y.dtype.kind not in "iu":
-        got = f"{y.dtype} of shape {list(y.shape)}"
-        raise_graph_error("labels must be one integer per node", got, "number the classes from 0")
-    if per_class is None:
-        return np.flatnonzero(y >= 0)
-    rng = np.random.default_rng(seed)
-    chosen: list[int] = []
-    for label in np.unique(y[y >= 0]):
-        members = np.flatnonzero(y == label)
-        if len(members) > per_class:
-            members = rng.choice(members, per_class, replace=False)
-        chosen += members.tolist()
-    rng.shuffle(chosen)
-    return np.array(chosen, dtype=np.int64)
-
-
 def _centre_numbers(graph: Graphs, centres: Any) -> NDArray[np.int64]:
     if centres is None:
         return np.arange(graph.num_nodes)

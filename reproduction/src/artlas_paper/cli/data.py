@@ -17,6 +17,7 @@ from artlas_paper.datasets import REGISTRY, load_egos, prepare
 from artlas_paper.datasets.prepare import state
 from artlas_paper.datasets.raw import data_root
 from artlas_paper.datasets.registry import find
+from artlas_paper.protocol import CENTRES
 
 app = typer.Typer(help="List the datasets and prepare them.", no_args_is_help=True)
 
@@ -67,7 +68,9 @@ def prepare_datasets(
     ] = True,
     centres: Annotated[
         str | None,
-        typer.Option(help='Find and keep ego-graphs too: centres a class (paper: 300), or "all".'),
+        typer.Option(
+            help=f'Find and keep ego-graphs too: centres a class (paper: {CENTRES}), or "all".'
+        ),
     ] = None,
 ) -> None:
     """Prepare datasets: read them, compare their sizes with the paper's, and pack them."""

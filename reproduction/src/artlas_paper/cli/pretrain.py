@@ -20,27 +20,26 @@ from artlas.cli.pretrain import (
     parse_settings,
     run,
 )
-from artlas.graphs import Graphs
-from artlas.nodes import EgoGraphs
 from artlas.training.sources import Sources
 from artlas_paper import datasets
 from artlas_paper.datasets.registry import find
+from artlas_paper.protocol import ART_BATCH, ART_EPOCHS, ART_RATE, CENTRES, SEED
 
 
 def pretrain(
     sources: Annotated[str, typer.Option(help="Names of datasets, separated by commas.")],
     out: Out,
     root: Annotated[Path | None, typer.Option(help="Folder of the datasets.")] = None,
-    epochs: Epochs = 60,
-    batch: Batch = 64,
-    rate: Rate = 1e-3,
-    seed: Seed = 42,
+    epochs: Epochs = ART_EPOCHS,
+    batch: Batch = ART_BATCH,
+    rate: Rate = ART_RATE,
+    seed: Seed = SEED,
     plateau: Plateau = None,
     patience: Patience = 5,
     preset: Preset = "paper",
     centres: Annotated[
         int, typer.Option(min=1, help="Ego-graphs per class of a node-level dataset.")
-    ] = 300,
+    ] = CENTRES,
     resume: Resume = False,
 ) -> None:
     """Learn an atlas from the unlabelled graphs of several datasets."""
@@ -52,12 +51,8 @@ def pretrain(
 def load_sources(
     names: list[str], root: Path | None, centres: int, verbose: bool = False
 ) -> Sources:
-    """Load every source: its graphs, or ego-graphs of the nodes of its network."""
-    out: dict[str, Graphs | EgoGraphs] = {}
-    for name in names:
-        entry = find(name)
-        if entry.level == "node":
-            out[entry.name] = datasets.load_egos(entry.name, root, "raw", centres, verbose=verbose)
-        else:
-            out[entry.name] = datasets.load(entry.name, root, "raw", verbose=verbose)
-    return out
+    """Load every source: graphs as they are, or ego-graphs of the nodes of a network."""
+    return {
+        find(name).name: datasets.load_examples(name, root, "raw", centres, verbose=verbose)
+        for name in names
+    }

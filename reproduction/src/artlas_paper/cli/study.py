@@ -11,11 +11,10 @@ from rich.markup import escape
 from rich.progress import Progress, TaskID
 
 from artlas.errors import GraphError
-from artlas.method.config import ArtConfig
-from artlas.training.config import PretrainConfig
 from artlas.training.loop import TrainingError
 from artlas_paper.cli.transfer import Root, Runs, Seeds, Targets, numbers
 from artlas_paper.datasets.registry import DatasetError, find
+from artlas_paper.protocol import ART_CONFIG, SEED, art_training
 from artlas_paper.studies import (
     alignment,
     atlas,
@@ -44,7 +43,7 @@ def forms(
     runs: Runs = Path("results/runs"),
     names: Annotated[str, typer.Option(help='Variants, separated by commas, or "all".')] = "all",
     targets: Targets = "all",
-    seeds: Seeds = "42",
+    seeds: Seeds = str(SEED),
     shots: Annotated[str, typer.Option(help="Examples per class, separated by commas.")] = "5,20",
     out: Annotated[Path, typer.Option(help="JSON file of the results.")] = Path(
         "results/forms.json"
@@ -52,7 +51,7 @@ def forms(
 ) -> None:
     """Train variants of the atlas briefly, and compare what their roles add."""
     console = Console(highlight=False, soft_wrap=True)
-    folds = Folds("graph", root, runs, PretrainConfig(), ArtConfig())
+    folds = Folds("graph", root, runs, art_training("graph"), ART_CONFIG)
     wanted = list(atlas_variants.FORMS) if names == "all" else names.split(",")
     unknown = [name for name in wanted if name not in atlas_variants.FORMS]
     if unknown:

@@ -12,17 +12,27 @@ from rich.markup import escape
 
 from artlas.cli.progress import TrainingBar
 from artlas.errors import GraphError
-from artlas.method.config import ArtConfig
-from artlas.training.config import PretrainConfig
 from artlas.training.loop import TrainingError
 from artlas_paper.methods.registry import METHODS, find
-from artlas_paper.transfer import method_tables, tables
-from artlas_paper.transfer.folds import Folds, Level, targets_of
-from artlas_paper.transfer.methods import MethodFolds, transfer_method
-from artlas_paper.transfer.records import Shots as ShotCount
-from artlas_paper.transfer.records import merge, read, transfer
+from artlas_paper.protocol import (
+    ART_CONFIG,
+    ART_EPOCHS,
+    NODE_PLATEAU,
+    SEED,
+    SHOTS,
+    Level,
+    art_training,
+)
+from artlas_paper.tables import all_methods
+from artlas_paper.tables import variants as variant_tables
+from artlas_paper.tables.accuracies import rows_of, targets_in
+from artlas_paper.transfer.art import evaluate_art
+from artlas_paper.transfer.baseline_folds import BaselineFolds
+from artlas_paper.transfer.baselines import evaluate_baseline
+from artlas_paper.transfer.episodes import Shots as ShotCount
+from artlas_paper.transfer.folds import Folds, targets_of
+from artlas_paper.transfer.records import merge, read
 
-ART_EPOCHS, ART_PLATEAU = 60, 0.05
 app = typer.Typer(help="Evaluate few-shot transfer to unseen datasets.", no_args_is_help=True)
 
 Root = Annotated[Path | None, typer.Option("--root", "--data", help="Folder of the datasets.")]
@@ -35,7 +45,8 @@ Shots = Annotated[str, typer.Option(help="Examples per class, separated by comma
 Epochs = Annotated[
     int | None,
     typer.Option(
-        min=1, help="Of pretraining; if not given, ART's are 60, a baseline's the paper's."
+        min=1,
+        help=f"Of pretraining; if not given, ART's are {ART_EPOCHS}, a baseline's the paper's.",
     ),
 ]
 Out = Annotated[Path, typer.Option(help="JSON file of the results; NAME-quick with --quick.")]
@@ -52,8 +63,8 @@ def graph(
     root: Root = None,
     runs: Runs = Path("results/runs"),
     targets: Targets = "all",
-    seeds: Seeds = "42",
-    shots: Shots = "5",
+    seeds: Seeds = str(SEED),
+    shots: Shots = str(SHOTS),
     epochs: Epochs = None,
     out: Out = Path("results/transfer-graph.json"),
     quick: Quick = False,
@@ -63,11 +74,11 @@ def graph(
 ) -> None:
     """Classify graphs of unseen datasets from a few examples, leaving one dataset out."""
     epochs = 1 if quick else epochs
-    training = PretrainConfig(epochs=epochs or ART_EPOCHS)
+    training = art_training("graph", epochs or ART_EPOCHS)
     targets = "BZR,PROTEINS" if quick and targets == "all" else targets
     runs, out = _places(runs, out, quick)
-    folds = Folds("graph", root, runs, training, ArtConfig())
-    baselines = MethodFolds(folds, epochs)
+    folds = Folds("graph", root, runs, training, ART_CONFIG)
+    baselines = BaselineFolds(folds, epochs)
     _transfer(baselines, _methods(methods), targets, seeds, shots, out, variants, wl)
 
 
@@ -76,14 +87,14 @@ def node(
     root: Root = None,
     runs: Runs = Path("results/runs"),
     targets: Targets = "all",
-    seeds: Seeds = "42",
-    shots: Shots = "5",
+    seeds: Seeds = str(SEED),
+    shots: Shots = str(SHOTS),
     epochs: Epochs = None,
     plateau: Annotated[
         float | None,
         typer.Option(
-            help="End when an epoch lowers the loss by less than this share; if not given, 0.05 "
-            "for ART, and a baseline has all its epochs."
+            help="End when an epoch lowers the loss by less than this share; if not given, "
+            f"{NODE_PLATEAU} for ART, and a baseline has all its epochs."
         ),
     ] = None,
     out: Out = Path("results/transfer-node.json"),
@@ -93,12 +104,12 @@ def node(
 ) -> None:
     """Classify nodes of unseen networks from a few examples, via their ego-graphs."""
     epochs = 1 if quick else epochs
-    rule = ART_PLATEAU if plateau is None else plateau
-    training = PretrainConfig(epochs=epochs or ART_EPOCHS, plateau=rule, patience=1)
+    rule = NODE_PLATEAU if plateau is None else plateau
+    training = art_training("node", epochs or ART_EPOCHS, rule)
     targets = "Cora" if quick and targets == "all" else targets
     runs, out = _places(runs, out, quick)
-    folds = Folds("node", root, runs, training, ArtConfig())
-    baselines = MethodFolds(folds, epochs, plateau)
+    folds = Folds("node", root, runs, training, ART_CONFIG)
+    baselines = BaselineFolds(folds, epochs, plateau)
     _transfer(baselines, _methods(methods), targets, seeds, shots, out, variants)
 
 
@@ -115,7 +126,7 @@ def _methods(text: str) -> list[str]:
 
 
 def _transfer(
-    baselines: MethodFolds,
+    baselines: BaselineFolds,
     methods: list[str],
     targets: str,
     seeds: str,
@@ -135,13 +146,9 @@ def _transfer(
             with TrainingBar(console) as bar:
                 wanted = name, numbers(seeds), counts
                 if method == "art":
-                    made = list(transfer(folds, *wanted, bar.show_training, wl, only))
+                    made = list(evaluate_art(folds, *wanted, bar.show_training, wl, only))
                 else:
-                    made = list(
-                        transfer_method(
-                            baselines, method, *wanted, bar.show_training, bar.show_embedding
-                        )
-                    )
+                    made = list(evaluate_baseline(baselines, method, *wanted, bar.show_training, bar.show_embedding))
             merge(out, made)
             best = max(made, key=lambda record: record["mean"])
             console.print(
@@ -158,9 +165,9 @@ def _transfer(
         console.print(f"Wrote {file}", markup=False)
     records = read(out)
     own = [r for r in records if r["method"] not in METHODS]
-    console.print(tables.report(own, tables.targets_in(records, level), counts), markup=False)
+    console.print(variant_tables.report(own, targets_in(records, level), counts), markup=False)
     if any(method != "art" for method in methods):
-        console.print(method_tables.report(records, level), markup=False)
+        console.print(all_methods.report(records, level), markup=False)
     if failed:
         raise typer.Exit(1)
 
@@ -181,22 +188,22 @@ SHOWN = [
 def _write_report(level: Level, out: Path) -> list[Path]:
     """Write the tables and figures of all records in a file beside it, and list them."""
     records = read(out)
-    names = tables.targets_in(records, level)
+    names = targets_in(records, level)
     counts = sorted({r["shots"] for r in records}, key=lambda n: (isinstance(n, str), n))
-    rows = [row for row in SHOWN if row in tables.rows_of(records)]
+    rows = [row for row in SHOWN if row in rows_of(records)]
     if not names:
         return []
     written = [out.with_suffix(".md"), out.with_suffix(".png")]
     own = [r for r in records if r["method"] not in METHODS]
-    parts = [method_tables.report(records, level), tables.report(own, names, counts)]
+    parts = [all_methods.report(records, level), variant_tables.report(own, names, counts)]
     written[0].write_text("\n\n".join(part for part in parts if part) + "\n")
-    tables.draw(records, names, rows, written[1])
+    variant_tables.draw(records, names, rows, written[1])
     several = [
         name for name in names if len({r["shots"] for r in records if r["target"] == name}) > 2
     ]
     if several:
         written.append(out.with_name(f"{out.stem}-shots.png"))
-        tables.draw_shots(records, several, rows, written[-1])
+        variant_tables.draw_shots(records, several, rows, written[-1])
     return written
 
 

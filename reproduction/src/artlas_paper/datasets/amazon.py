@@ -1,4 +1,4 @@
-"""Amazon's co-purchase networks: one .npz with the rows of an adjacency and of the attributes."""
+"""Read Amazon's co-purchase networks: an .npz with sparse adjacency and attribute matrices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PARTS = ("data", "indices", "indptr", "shape")
 
 
 def read(folder: Path, name: str) -> Reading:
-    """One graph from amazon_electronics_NAME.npz; attributes above 0 count as 1, as in PyG."""
+    """Read amazon_electronics_NAME.npz as one graph; attributes above 0 count as 1, as in PyG."""
     path = folder / f"amazon_electronics_{name.lower()}.npz"
     arrays = read_npz(path)
     wanted = ["labels", *(f"{key}_{part}" for key in ("adj", "attr") for part in _PARTS)]
@@ -45,7 +45,7 @@ def read(folder: Path, name: str) -> Reading:
         raise_read_error(path, "the labels are not one class per node", got, _FIX)
     heads = np.repeat(np.arange(nodes), np.diff(rows))
     edges = np.stack([heads, tails.astype(np.int64)])
-    # An entry counts whatever its weight, as in PyG; co-purchase has no direction.
+    # PyG ignores the weights of entries, too; co-purchase has no direction.
     return assemble([nodes], [edges], undirected=True, x=x, y=labels)
 
 

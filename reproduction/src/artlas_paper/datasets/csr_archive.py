@@ -1,4 +1,4 @@
-"""Matrices in compressed rows that come from somebody's file, checked before they are used."""
+"""Check the arrays of a sparse matrix (CSR) that come from an untrusted file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIX = "fetch the original file anew"
 def check_csr(
     path: Path, what: str, data: Any, indices: Any, indptr: Any, shape: tuple[int, int]
 ) -> None:
-    """Refuse arrays that are not the rows of a matrix of this shape."""
+    """Refuse arrays that are not a CSR matrix of this shape."""
     for name, array, kinds in (
         ("data", data, "biuf"),
         ("indices", indices, "iu"),
@@ -41,7 +41,7 @@ def check_csr(
 
 
 def check_cells(path: Path, what: str, rows: int, columns: int) -> None:
-    """Refuse a shape that a file of this size merely announces: all of it becomes memory."""
+    """Refuse a dense shape out of all proportion to its file, before memory is set aside for it."""
     size = path.stat().st_size
     if rows < 1 or columns < 1 or rows * columns > size * RATIO + SLACK:
         got = f"{rows:,} x {columns:,} in a file of {size:,} bytes"
@@ -51,11 +51,11 @@ def check_cells(path: Path, what: str, rows: int, columns: int) -> None:
 def dense(
     path: Path, what: str, data: Any, indices: Any, indptr: Any, shape: tuple[int, int]
 ) -> NDArray[np.float32]:
-    """The whole matrix, float32 [rows, columns], once its parts were found right."""
+    """Return the dense matrix, float32 [rows, columns], after all checks."""
     from scipy.sparse import csr_matrix
 
     check_csr(path, what, data, indices, indptr, shape)
     check_cells(path, what, *shape)
-    with np.errstate(over="ignore"):  # what is no float32 is refused with the features
+    with np.errstate(over="ignore"):  # values beyond float32 are refused with the features
         values = data.astype(np.float32)
     return np.asarray(csr_matrix((values, indices, indptr), shape=shape).todense())

@@ -1,4 +1,4 @@
-"""Fetching raw files from where PyTorch Geometric and the Open Graph Benchmark keep them."""
+"""Download raw files from where PyTorch Geometric and the Open Graph Benchmark keep them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OGB = {
 
 
 def addresses(entry: Entry) -> dict[str, str]:
-    """Where every file to be fetched is, by its name: the archive, or the raw files themselves."""
+    """Return the address of every file to fetch: of the archive, or of the raw files."""
     if entry.family == "OGB":
         assert entry.archive is not None
         return {entry.archive: OGB[entry.archive]}
@@ -51,8 +51,8 @@ def _pyg_datasets() -> Any:
         ) from error
 
 
-def download_files(entry: Entry, root: Path, tell: Progress) -> None:
-    """Fetch the raw files that are not in place; an archive is unpacked and then removed."""
+def download_files(entry: Entry, root: Path, report: Progress) -> None:
+    """Download the raw files that are missing; an archive is unpacked and then removed."""
     folder = root / entry.folder
     place = folder if entry.archive is None else folder.parent
     for name, address in addresses(entry).items():
@@ -61,11 +61,11 @@ def download_files(entry: Entry, root: Path, tell: Progress) -> None:
             continue
         by_hand = (
             f"fetch it by other means and put it, as {name}, into {place}; "
-            f"then run: {raw.command(entry, root)}"
+            f"then run: {raw.prepare_command(entry, root)}"
         )
-        fetch(address, path, by_hand, tell)
+        fetch(address, path, by_hand, report)
         if entry.archive is not None:
-            tell(f"unpacking {name}", 0, None)
+            report(f"unpacking {name}", 0, None)
             try:
                 raw.unpack(entry, root, path)
             except ReadError as error:
@@ -76,17 +76,19 @@ def download_files(entry: Entry, root: Path, tell: Progress) -> None:
                 _give_up(address, f"it does not hold {', '.join(absent)}", by_hand)
 
 
-def fetch(address: str, path: Path, by_hand: str, tell: Progress) -> None:
-    """Fetch one address into a file that appears when it is whole."""
+def fetch(address: str, path: Path, by_hand: str, report: Progress) -> None:
+    """Download one address into a file, which appears when it is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     request = urllib.request.Request(address, headers={"User-Agent": "artlas"})
     try:
         # The default context verifies certificates and host names.
         context = ssl.create_default_context()
-        with urllib.request.urlopen(request, timeout=TIMEOUT, context=context) as answer:
-            if address.startswith("https:") and not answer.geturl().startswith("https:"):
-                _give_up(address, f"it leads to {answer.geturl()}, without a certificate", by_hand)
-            _copy(answer, address, path, by_hand, tell)
+        with urllib.request.urlopen(request, timeout=TIMEOUT, context=context) as response:
+            if address.startswith("https:") and not response.geturl().startswith("https:"):
+                _give_up(
+                    address, f"it leads to {response.geturl()}, without a certificate", by_hand
+                )
+            _copy(response, address, path, by_hand, report)
     except urllib.error.HTTPError as error:
         _give_up(address, f"the server answers {error.code} {error.reason}", by_hand, error)
     except urllib.error.URLError as error:
@@ -95,21 +97,21 @@ def fetch(address: str, path: Path, by_hand: str, tell: Progress) -> None:
         _give_up(address, str(error) or type(error).__name__, by_hand, error)
 
 
-def _copy(answer: Any, address: str, path: Path, by_hand: str, tell: Progress) -> None:
+def _copy(response: Any, address: str, path: Path, by_hand: str, report: Progress) -> None:
     total: int | None = None
     with contextlib.suppress(TypeError, ValueError):
-        total = int(answer.headers.get("Content-Length"))
+        total = int(response.headers.get("Content-Length"))
     if total is not None and total > MOST_BYTES:
         _give_up(address, f"it has {total:,} bytes, more than {MOST_BYTES:,}", by_hand)
     done = 0
     with atomic(path) as out:
-        while block := answer.read(BLOCK):
+        while block := response.read(BLOCK):
             done += len(block)
             if done > MOST_BYTES:
                 _give_up(address, f"it has more than {MOST_BYTES:,} bytes", by_hand)
             out.write(block)
-            tell(f"fetching {os.path.basename(path)}", done, total)
-        # read() of a part does not tell a lost connection from the end.
+            report(f"fetching {os.path.basename(path)}", done, total)
+        # A lost connection looks like the end of the file to read().
         if total is not None and done != total:
             _give_up(address, f"it ended after {done:,} of {total:,} bytes", by_hand)
 

@@ -1,4 +1,4 @@
-"""The ego-graphs of a node-level dataset, found once and kept beside its packed form."""
+"""Ego-graphs of node-level datasets, computed once and cached beside the packed dataset."""
 
 from __future__ import annotations
 
@@ -12,13 +12,30 @@ from numpy.typing import NDArray
 
 from artlas.errors import ReadError
 from artlas.graphs.collection import Graphs
-from artlas.nodes.ego import EgoGraphs, PprConfig, Progress, choose_centres, ego_graphs
+from artlas.nodes.ego import EgoGraphs, PprConfig, Progress, ego_graphs
+from artlas_paper.datasets.centres import choose_centres
 from artlas_paper.datasets.packed import FOLDER
 from artlas_paper.datasets.prepare import Features, load
 from artlas_paper.datasets.raw import data_root
 from artlas_paper.datasets.registry import DatasetError, find
+from artlas_paper.protocol import CENTRES, PPR
 
-CENTRES = 300  # of every class, in the paper
+
+def load_examples(
+    name: str,
+    root: str | os.PathLike[str] | None = None,
+    features: Features = "paper",
+    per_class: int | None = CENTRES,
+    config: PprConfig | None = None,
+    verbose: bool = False,
+) -> Graphs | EgoGraphs:
+    """Load what is classified in a dataset: its graphs, or the ego-graphs of its nodes.
+
+    per_class and config apply to ego-graphs alone; see :func:`load_egos`.
+    """
+    if find(name).level == "graph":
+        return load(name, root, features, verbose)
+    return load_egos(name, root, features, per_class, config, verbose=verbose)
 
 
 def load_egos(
@@ -30,9 +47,9 @@ def load_egos(
     progress: Progress | None = None,
     verbose: bool = True,
 ) -> EgoGraphs:
-    """The ego-graphs of at most ``per_class`` nodes of every class, or of all nodes (None).
+    """Load the ego-graphs of at most ``per_class`` nodes of every class, or of all nodes (None).
 
-    Kept ones are used again only if the graph, the centres and every setting are the same.
+    Cached ones are used only if the graph, the centres and every setting are the same.
     """
     entry = find(name)
     if entry.level != "node":
@@ -40,30 +57,30 @@ def load_egos(
             f"ego-graphs are made of one network; got {entry.name}, a collection of graphs. "
             f"To fix this, use load({entry.name!r}), whose graphs are what they are."
         )
-    config = PprConfig() if config is None else config
+    config = PPR if config is None else config
     graph, top = load(entry.name, root, features, verbose), data_root(root)
     centres = choose_centres(graph.y, per_class)
     path = egos_path(top, entry.name, per_class, config)
-    kept = _kept(path, graph, centres, config)
-    if kept is not None:
-        return kept
-    found = ego_graphs(graph, centres, config, progress)
-    if os.access(path.parent, os.W_OK):  # where nothing can be kept, nothing is lost either
-        found.save(path)
-    return found
+    cached = _read_cached(path, graph, centres, config)
+    if cached is not None:
+        return cached
+    egos = ego_graphs(graph, centres, config, progress)
+    if os.access(path.parent, os.W_OK):  # a read-only data root is used without a cache
+        egos.save(path)
+    return egos
 
 
 def egos_path(root: Path, name: str, per_class: int | None, config: PprConfig) -> Path:
-    """The file that keeps the ego-graphs of a dataset made with these settings."""
+    """Return the file that caches the ego-graphs of a dataset for these settings."""
     centres = "all" if per_class is None else str(per_class)
     settings = repr(dataclasses.astuple(config)).encode()
     return root / FOLDER / f"{name}.egos-{centres}-{hashlib.sha256(settings).hexdigest()[:8]}.npz"
 
 
-def _kept(
+def _read_cached(
     path: Path, graph: Graphs, centres: NDArray[np.int64], config: PprConfig
 ) -> EgoGraphs | None:
-    """What is kept, if it is whole and was made of the same things."""
+    """Return the cached ego-graphs if the file is whole and fits the graph and the settings."""
     try:
         egos = EgoGraphs.load(path, graph)
     except ReadError:

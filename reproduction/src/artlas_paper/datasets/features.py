@@ -1,4 +1,4 @@
-"""Node features as the paper and its released code prepare them."""
+"""Prepare node features as the paper and its released code do."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from torch import Tensor
 from artlas.datasets import relative_degree
 from artlas.graphs.collection import Graphs
 from artlas_paper.datasets.registry import DatasetError
+from artlas_paper.protocol import PADDED_WIDTH, PROJECTED_WIDTH, PROJECTION_SEED
 
-PADDED = 56  # unified width at graph level
-PROJECTED = 256  # and at node level
-SEED = 42
-BLOCK = 16_384  # rows that are projected at once
+BLOCK = 16_384  # rows projected at a time
 
 
-def paper_features(graphs: Graphs, width: int = PADDED) -> Graphs:
-    """The graphs with x padded by zeros to [N, width]; constant 1 stands in where there is none."""
+def paper_features(graphs: Graphs, width: int = PADDED_WIDTH) -> Graphs:
+    """Return the graphs with x padded by zeros to [N, width]; absent features are constant 1."""
     x = graphs.x if graphs.num_features else None
     if x is None:
         x = torch.ones(graphs.num_nodes, 1)
@@ -33,14 +31,15 @@ def paper_features(graphs: Graphs, width: int = PADDED) -> Graphs:
 
 
 def released_features(graphs: Graphs) -> Graphs:
-    """The graphs with x as it is; degree / maximum degree [N, 1] stands in where there is none."""
+    """Return the graphs with x as it is; absent features are degree / maximum degree, [N, 1]."""
     return graphs if graphs.num_features else dataclasses.replace(graphs, x=relative_degree(graphs))
 
 
-def project(x: Tensor, width: int = PROJECTED, seed: int = SEED) -> Tensor:
-    """x [N, d] times one Gaussian matrix [d, width] / sqrt(256), float32, a block of rows a time.
+def project(x: Tensor, width: int = PROJECTED_WIDTH, seed: int = PROJECTION_SEED) -> Tensor:
+    """Multiply x [N, d] by a Gaussian matrix [d, width] / 16, in float32 and blocks of rows.
 
-    The matrix depends on d and the seed alone, so that equal widths are projected alike.
+    The matrix depends on d and the seed alone, so that equal widths are projected alike. Its scale
+    is that of the authors' code, 1 / sqrt(256).
     """
     gauss = torch.randn(x.shape[1], width, generator=torch.Generator().manual_seed(seed)) / 16
     out = torch.empty(len(x), width)

@@ -1,7 +1,7 @@
-"""Pickles of arrays and dictionaries, read without running anything in them.
+"""Read pickles of arrays and dictionaries without running any code of theirs.
 
-What a pickle wants to build is collected by records that hold data and do nothing; only numbers
-that were checked come out. Opcodes and names that arrays do not need are refused.
+Objects of a pickle become inert records that hold their data and do nothing; only checked numbers
+leave this module. Opcodes and names that arrays do not need are refused.
 """
 
 from __future__ import annotations
@@ -23,47 +23,47 @@ _FIX = "fetch the original file anew"
 
 
 class _Record:
-    """Stands in for an object of a pickle: takes any arguments and one state, and keeps them."""
+    """Stand in for an object of a pickle: keep its arguments and its state."""
 
     __slots__ = ("args", "state")
     args: tuple[Any, ...]
     state: Any
 
     def __new__(cls, *args: Any) -> _Record:
-        made = super().__new__(cls)
-        made.args, made.state = args, None
-        return made
+        record = super().__new__(cls)
+        record.args, record.state = args, None
+        return record
 
     def __setstate__(self, state: Any) -> None:
         self.state = state
 
 
 class Matrix(_Record):
-    """scipy.sparse.csr_matrix."""
+    """Stand in for scipy.sparse.csr_matrix."""
 
     __slots__ = ()
 
 
 class _Array(_Record):
-    """numpy.ndarray, and what _reconstruct makes of it."""
+    """Stand in for numpy.ndarray, and for what _reconstruct returns."""
 
     __slots__ = ()
 
 
 class _Dtype(_Record):
-    """numpy.dtype."""
+    """Stand in for numpy.dtype."""
 
     __slots__ = ()
 
 
-class _Nothing(_Record):
-    """list and object, which the originals name and never call."""
+class _Unused(_Record):
+    """Stand in for list and object, which the original files name and never call."""
 
     __slots__ = ()
 
 
-class _Plain:
-    """Stands in for a function; instances have no attributes that a pickle could set."""
+class _Function:
+    """Stand in for a function; instances have no attributes that a pickle could set."""
 
     __slots__ = ("_call",)
 
@@ -86,19 +86,19 @@ def _encode(text: Any, encoding: Any) -> bytes:
 _KNOWN: dict[tuple[str, str], Any] = {
     ("numpy", "ndarray"): _Array,
     ("numpy", "dtype"): _Dtype,
-    ("numpy.core.multiarray", "_reconstruct"): _Plain(lambda *args: _Array()),
-    ("numpy._core.multiarray", "_reconstruct"): _Plain(lambda *args: _Array()),
+    ("numpy.core.multiarray", "_reconstruct"): _Function(lambda *args: _Array()),
+    ("numpy._core.multiarray", "_reconstruct"): _Function(lambda *args: _Array()),
     ("scipy.sparse.csr", "csr_matrix"): Matrix,
     ("scipy.sparse._csr", "csr_matrix"): Matrix,
-    ("collections", "defaultdict"): _Plain(lambda *args: {}),
-    ("__builtin__", "list"): _Nothing,
-    ("builtins", "list"): _Nothing,
-    ("__builtin__", "object"): _Nothing,
-    ("builtins", "object"): _Nothing,
-    ("copy_reg", "_reconstructor"): _Plain(lambda kind, *args: _Record.__new__(kind)),
-    ("copyreg", "_reconstructor"): _Plain(lambda kind, *args: _Record.__new__(kind)),
-    ("_codecs", "encode"): _Plain(_encode),
-    ("__builtin__", "bytes"): _Plain(lambda: b""),  # how protocol 2 writes no bytes at all
+    ("collections", "defaultdict"): _Function(lambda *args: {}),
+    ("__builtin__", "list"): _Unused,
+    ("builtins", "list"): _Unused,
+    ("__builtin__", "object"): _Unused,
+    ("builtins", "object"): _Unused,
+    ("copy_reg", "_reconstructor"): _Function(lambda kind, *args: _Record.__new__(kind)),
+    ("copyreg", "_reconstructor"): _Function(lambda kind, *args: _Record.__new__(kind)),
+    ("_codecs", "encode"): _Function(_encode),
+    ("__builtin__", "bytes"): _Function(lambda: b""),  # how protocol 2 writes empty bytes
 }
 
 _OPCODES = """
@@ -125,15 +125,15 @@ def _set_items(unpickler: Any) -> None:
 
 def _update(target: Any, items: list[Any]) -> None:
     keys = items[::2]
-    # Numbers and text only: to hash a tuple of a million tuples would overflow the stack.
+    # Numbers and text only: hashing a deeply nested tuple would overflow the stack.
     if type(target) is not dict or not all(type(key) in (int, str) for key in keys):
         raise pickle.UnpicklingError("a dictionary has other keys than numbers and text")
     target.update(zip(keys, items[1::2], strict=True))
 
 
 class _Unpickler(pickle._Unpickler):
-    # In Python, because the one in C sets memory aside for whatever length a file announces.
-    dispatch = {  # noqa: RUF012 - as in the class above
+    # The one in Python, because the one in C allocates whatever length a file announces.
+    dispatch = {  # noqa: RUF012 - as in the base class
         code: pickle._Unpickler.dispatch[code]
         for code in (getattr(pickle, name)[0] for name in _OPCODES.split())
     }
@@ -147,7 +147,7 @@ class _Unpickler(pickle._Unpickler):
 
 
 def unpickle(path: Path) -> Any:
-    """What a file holds, of dictionaries, lists, numbers, text and records."""
+    """Return the content of a file: dictionaries, lists, numbers, text and inert records."""
     stream = io.BytesIO(read_bytes(path))
     try:
         return _Unpickler(stream, encoding="latin1").load()
@@ -157,47 +157,47 @@ def unpickle(path: Path) -> Any:
         raise_read_error(
             path, "the pickle has an instruction of no use here", f"opcode {error}", _FIX
         )
-    except Exception as error:  # a broken pickle raises whatever its pieces make of it
+    except Exception as error:  # a broken pickle may raise anything
         raise_read_error(path, "this is not a pickle of arrays", type(error).__name__, _FIX)
 
 
 def array(path: Path, value: Any) -> NDArray[Any]:
-    """The numbers of a pickled ndarray."""
+    """Return the numbers of a pickled ndarray."""
     state = value.state if isinstance(value, _Array) else None
     if not isinstance(state, tuple) or len(state) != 5:
         raise_read_error(path, "an array is missing", type(value).__name__.strip("_").lower(), _FIX)
     _, shape, dtype, fortran, data = state
-    kind = dtype.args[0] if isinstance(dtype, _Dtype) and dtype.args else None
+    code = dtype.args[0] if isinstance(dtype, _Dtype) and dtype.args else None
     order = dtype.state[1] if isinstance(dtype, _Dtype) and _is_dtype(dtype.state) else None
-    if not isinstance(kind, str) or not re.fullmatch("[biuf][1248]", kind):
-        raise_read_error(path, "an array does not hold plain numbers", _named(kind), _FIX)
-    if order not in ("<", ">", "|", "=") or (order == "=" and kind[1] != "1"):
-        raise_read_error(path, "an array has no known byte order", _named(order), _FIX)
+    if not isinstance(code, str) or not re.fullmatch("[biuf][1248]", code):
+        raise_read_error(path, "an array does not hold plain numbers", _shown(code), _FIX)
+    if order not in ("<", ">", "|", "=") or (order == "=" and code[1] != "1"):
+        raise_read_error(path, "an array has no known byte order", _shown(order), _FIX)
     if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape):
         raise_read_error(path, "an array has no shape", type(shape).__name__, _FIX)
-    if isinstance(data, str):  # Python 2's strings of bytes, decoded as latin1
+    if isinstance(data, str):  # bytes of Python 2, decoded as latin1
         try:
             data = data.encode("latin1")
         except UnicodeEncodeError:
             data = None
     try:
-        whole = np.dtype(order.replace("=", "|") + kind)
+        element = np.dtype(order.replace("=", "|") + code)
     except TypeError:
-        raise_read_error(path, "an array does not hold plain numbers", _named(kind), _FIX)
+        raise_read_error(path, "an array does not hold plain numbers", _shown(code), _FIX)
     count = 1
     for n in shape:
         count *= n
-    if not isinstance(data, bytes) or count * whole.itemsize != len(data):
-        got = f"shape {quoted(list(shape))} of {whole}"
+    if not isinstance(data, bytes) or count * element.itemsize != len(data):
+        got = f"shape {quoted(list(shape))} of {element}"
         raise_read_error(path, "an array is not as long as its shape says", got, _FIX)
-    flat = np.frombuffer(data, dtype=whole)
-    return flat.reshape(shape, order="F" if fortran else "C").astype(whole.newbyteorder("="))
+    flat = np.frombuffer(data, dtype=element)
+    return flat.reshape(shape, order="F" if fortran else "C").astype(element.newbyteorder("="))
 
 
 def _is_dtype(state: Any) -> bool:
     return isinstance(state, tuple) and len(state) >= 5 and state[2:5] == (None, None, None)
 
 
-def _named(value: Any) -> str:
-    """A value that may be shown, or the name of its type: some nest too deep to be written out."""
+def _shown(value: Any) -> str:
+    """Return text, quoted, or the name of another type: a value may nest too deep to print."""
     return quoted(value) if isinstance(value, str) else type(value).__name__

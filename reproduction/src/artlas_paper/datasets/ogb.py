@@ -1,4 +1,4 @@
-"""The raw layout of the Open Graph Benchmark: compressed tables of numbers without a header."""
+"""Read raw files of the Open Graph Benchmark: compressed tables of numbers without a header."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _FIX = "fetch the original files anew"
 
 
 def read_graphs(folder: Path, name: str) -> Reading:
-    """Graphs with one label each; every bond is stored once and counts in both directions."""
+    """Read graphs with one label each; a bond is stored once and counts in both directions."""
     sizes = _column(folder / "num-node-list.csv.gz")
     lengths = _column(folder / "num-edge-list.csv.gz", len(sizes))
     labels = _column(folder / "graph-label.csv.gz", len(sizes))
     if not len(sizes) or sizes.min() < 1 or lengths.min() < 0 or labels.min() < 0:
         got = f"{len(sizes)} graphs"
         raise_read_error(folder, f"{name} has graphs without nodes, or counts below 0", got, _FIX)
-    # Summed as Python's whole numbers, which do not wrap around.
+    # Summed as Python integers, which do not overflow.
     features = _rows(folder / "node-feat.csv.gz", None, sum(sizes.tolist()), np.int64)
     path = folder / "edge.csv.gz"
     edges = _rows(path, 2, sum(lengths.tolist()), np.int64)
-    room = np.repeat(sizes, lengths)[:, None]
-    if ((edges < 0) | (edges >= room)).any():
-        row = int(((edges < 0) | (edges >= room)).any(axis=1).argmax())
-        got = f"{edges[row].tolist()} in a graph of {room[row, 0]} nodes"
+    limit = np.repeat(sizes, lengths)[:, None]
+    if ((edges < 0) | (edges >= limit)).any():
+        row = int(((edges < 0) | (edges >= limit)).any(axis=1).argmax())
+        got = f"{edges[row].tolist()} in a graph of {limit[row, 0]} nodes"
         raise_read_error(path, "a node number is out of range", got, _FIX, row + 1)
     parts = np.split(edges.T, pointer(lengths)[1:-1], axis=1)
     x = features.astype(np.float32)
@@ -40,7 +40,7 @@ def read_graphs(folder: Path, name: str) -> Reading:
 
 
 def read_node(folder: Path, name: str) -> Reading:
-    """One graph with a label per node; citations count in both directions, years are left out."""
+    """Read one graph with a label per node; citations count in both directions."""
     labels = _column(folder / "node-label.csv.gz")
     nodes = len(labels)
     if not nodes or labels.min() < 0:

@@ -1,7 +1,7 @@
-"""The packed form of a dataset: its arrays in one .npz, and a manifest that vouches for them.
+"""Store a dataset in packed form: its arrays in one .npz, and a manifest with their checksum.
 
-The manifest is written last. A manifest and an .npz that do not belong together count as absent,
-so that a process killed at any moment leaves a whole dataset or none.
+The manifest is written last, and a pair of files that do not fit counts as absent, so that a
+process killed at any moment leaves a complete dataset or none.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, get_origin, get_type_hints
 
 import numpy as np
 import torch
@@ -29,11 +29,11 @@ FOLDER = "artlas"  # below the data root
 
 
 class UnwritableError(DatasetError):
-    """A data root that may be read only."""
+    """A data root that cannot be written to."""
 
 
 class FileRecord(TypedDict):
-    """A raw file as it was when it was packed."""
+    """State of a raw file when it was packed."""
 
     size: int
     mtime_ns: int
@@ -41,7 +41,7 @@ class FileRecord(TypedDict):
 
 
 class Manifest(TypedDict):
-    """What the .json beside the .npz says."""
+    """Content of the .json beside the .npz."""
 
     format: int
     name: str
@@ -69,13 +69,13 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def record(path: Path) -> FileRecord:
-    """Size, time and SHA-256 of a file; the first two are taken before it is read."""
+def file_record(path: Path) -> FileRecord:
+    """Return size, time and SHA-256 of a file; the first two are taken before it is read."""
     state = path.stat()
     return {"size": state.st_size, "mtime_ns": state.st_mtime_ns, "sha256": sha256(path)}
 
 
-def same(path: Path, known: FileRecord) -> bool:
+def is_unchanged(path: Path, known: FileRecord) -> bool:
     """Whether a file has the recorded size and time; its bytes are not read."""
     state = path.stat()
     return (state.st_size, state.st_mtime_ns) == (known["size"], known["mtime_ns"])
@@ -83,7 +83,7 @@ def same(path: Path, known: FileRecord) -> bool:
 
 @contextlib.contextmanager
 def locked(root: Path, name: str) -> Iterator[None]:
-    """Hold the lock of one dataset, waiting for whoever has it."""
+    """Hold the lock of one dataset, after waiting for other processes."""
     folder = root / FOLDER
     lock = folder / f".{name}.lock"
     try:
@@ -99,16 +99,16 @@ def locked(root: Path, name: str) -> Iterator[None]:
 
 
 def leftovers(root: Path, name: str) -> list[Path]:
-    """What killed processes left of a dataset's packed form; remove it under the lock only."""
+    """Return partial files that killed processes left; remove them under the lock only."""
     return sorted((root / FOLDER).glob(f".{name}.*.part"))
 
 
 def write(root: Path, name: str, graphs: Graphs, manifest: Manifest) -> Manifest:
-    """Write both files, the manifest last, and return it completed; hold the lock."""
+    """Write both files, the manifest last, and return the completed manifest; needs the lock."""
     arrays = {"node_ptr": graphs.node_ptr, "row_ptr": graphs.row_ptr, "col": graphs.col}
     arrays |= {key: value for key in "xy" if (value := getattr(graphs, key)) is not None}
     path = npz_path(root, name)
-    manifest_path(root, name).unlink(missing_ok=True)  # it must not vouch for the next .npz
+    manifest_path(root, name).unlink(missing_ok=True)  # it is not that of the next .npz
     with writing.atomic(path) as out:
         save: Any = np.savez  # its stub takes the arrays for its flag allow_pickle
         save(out, **{key: value.numpy() for key, value in arrays.items()})
@@ -120,7 +120,7 @@ def write(root: Path, name: str, graphs: Graphs, manifest: Manifest) -> Manifest
 
 
 def find(root: Path, name: str, verify: bool = False) -> Manifest | None:
-    """The manifest of a packed dataset if its .npz fits, or None; ``verify`` reads all of it."""
+    """Return the manifest if the .npz fits it, or None; ``verify`` compares the checksum, too."""
     path = npz_path(root, name)
     try:
         manifest = json.loads(manifest_path(root, name).read_bytes())
@@ -137,19 +137,7 @@ def find(root: Path, name: str, verify: bool = False) -> Manifest | None:
 
 
 def _is_manifest(value: Any) -> bool:
-    kinds = {
-        "format": int,
-        "name": str,
-        "artlas": str,
-        "size": int,
-        "sha256": str,
-        "raw": dict,
-        "counts": dict,
-        "check": str,
-        "cleaning": dict,
-        "missing": list,
-        "guesses": list,
-    }
+    kinds = {key: get_origin(kind) or kind for key, kind in get_type_hints(Manifest).items()}
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         return False
     if not all(isinstance(value.get(key), kind) for key, kind in kinds.items()):
@@ -163,7 +151,7 @@ def _is_manifest(value: Any) -> bool:
 
 
 def read(root: Path, name: str) -> Graphs:
-    """The graphs of a packed dataset, in its raw features; checksums and pointers are checked."""
+    """Read a packed dataset with its raw features; all arrays are checked."""
     path = npz_path(root, name)
     arrays = untrusted.read_npz(path)
     fix = f"delete it and run: artlas-paper data prepare {name}"
@@ -199,7 +187,7 @@ def read(root: Path, name: str) -> Graphs:
 def _wrong_pointers(
     node_ptr: NDArray[np.int64], row_ptr: NDArray[np.int64], col: NDArray[np.int32]
 ) -> str:
-    """What is wrong with a CSR, or nothing."""
+    """Return what is wrong with the pointers and columns, or an empty text."""
     nodes = len(row_ptr) - 1
     if (
         len(node_ptr) < 2

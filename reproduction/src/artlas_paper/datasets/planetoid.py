@@ -1,4 +1,4 @@
-"""Planetoid's citation networks: pickles of Python 2, and a list of the test nodes."""
+"""Read Planetoid's citation networks: pickles of Python 2, and a list of the test nodes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _matrix(path: Path) -> NDArray[np.float32]:
 
 
 def _classes(path: Path, rows: int) -> tuple[NDArray[np.int64], int]:
-    """The class of every row of one-hot labels, and the number of classes."""
+    """Return the class of every row of one-hot labels, and the number of classes."""
     hot = array(path, unpickle(path))
     if hot.ndim != 2 or len(hot) != rows or hot.shape[1] < 1:
         got = f"shape {list(hot.shape)} for {rows} rows of features"
@@ -41,12 +41,12 @@ def _classes(path: Path, rows: int) -> tuple[NDArray[np.int64], int]:
 
 
 def _edges(path: Path, nodes: int) -> NDArray[np.int64]:
-    """Edges [2, E] of a dictionary from a node to the list of its neighbours."""
+    """Read a dictionary from a node to the list of its neighbours as edges [2, E]."""
     graph = unpickle(path)
     if not isinstance(graph, dict) or not all(type(value) is list for value in graph.values()):
         raise_read_error(path, "this is not a dictionary of neighbours", type(graph).__name__, _FIX)
     lengths = [len(value) for value in graph.values()]
-    if sum(lengths) > path.stat().st_size:  # one list may stand for many
+    if sum(lengths) > path.stat().st_size:  # the same list may stand for many nodes
         raise_read_error(path, "the file has more edges than bytes", f"{sum(lengths):,}", _FIX)
     ends = [list(graph), list(chain.from_iterable(graph.values()))]
     for ids in ends:
@@ -59,7 +59,7 @@ def _edges(path: Path, nodes: int) -> NDArray[np.int64]:
 
 
 def read(folder: Path, name: str) -> Reading:
-    """One graph from ind.NAME.{x,tx,allx,y,ty,ally,graph,test.index}; features are not scaled.
+    """Read ind.NAME.{x,tx,allx,y,ty,ally,graph,test.index} as one graph; features stay unscaled.
 
     Test nodes that test.index leaves out get zero features and class 0, as in PyTorch Geometric.
     """

@@ -1,7 +1,7 @@
-"""From a dataset's name to its graphs: packed form, else raw files, else an archive or a download.
+"""Load a dataset by name: from its packed form, else raw files, else an archive or a download.
 
-Nothing is downloaded but by :func:`prepare`, and nothing is believed before its counts were
-compared with the paper's.
+Only :func:`prepare` downloads. The counts of every dataset are compared with the paper's before it
+is used.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from artlas import datasets
 from artlas.errors import ReadError
 from artlas.graphs.collection import Graphs
 from artlas_paper.datasets import packed, raw
+from artlas_paper.datasets.download import download_files
 from artlas_paper.datasets.features import paper_features, project, released_features
 from artlas_paper.datasets.packed import Manifest, UnwritableError
 from artlas_paper.datasets.raw import Progress, data_root
@@ -30,7 +31,7 @@ State = Literal["packed", "raw files", "archive", "absent", "built in"]
 
 @dataclass(frozen=True)
 class Prepared:
-    """What :func:`prepare` did: in words, the sentence of the count check, and the packed file."""
+    """What :func:`prepare` did, in words; the result of the count check; and the packed file."""
 
     name: str
     done: str
@@ -40,7 +41,7 @@ class Prepared:
 
 
 def state(entry: Entry, root: Path) -> State:
-    """How far a dataset is, judged without reading it."""
+    """Return how far a dataset is prepared, without reading it."""
     if entry.role == "built-in":
         return "built in"
     if packed.find(root, entry.base or entry.name) is not None:
@@ -56,14 +57,14 @@ def prepare(
     download: bool = True,
     progress: Progress | None = None,
 ) -> Prepared:
-    """Bring a dataset into its packed form, once: a second call verifies it and does nothing."""
+    """Pack a dataset, and download it where needed; a second call only verifies the packed file."""
     entry, top = find(name), data_root(root)
     if entry.role == "built-in":
         return Prepared(entry.name, "built in, nothing to prepare", check(entry, _built_in(entry)))
-    tell = progress or (lambda what, done, total: None)
+    report = progress or (lambda what, done, total: None)
     if entry.base is None:
-        return _ensure(entry, top, download, True, tell)
-    base = _ensure(find(entry.base), top, download, True, tell)
+        return _ensure_packed(entry, top, download, True, report)
+    base = _ensure_packed(find(entry.base), top, download, True, report)
     sentence = check(entry, _without_column_0(_read_packed(find(entry.base), top)))
     return dataclasses.replace(
         base, name=entry.name, done=f"made of {entry.base} at load; {base.done}", check=sentence
@@ -76,23 +77,23 @@ def load(
     features: Features = "paper",
     verbose: bool = True,
 ) -> Graphs:
-    """The graphs of a dataset that is packed or whose raw files are in place; see ``prepare``.
+    """Load a dataset that is packed or whose raw files are in place; see :func:`prepare`.
 
     ``features`` is "paper" (graph level: padded to 56, constant 1 where there are none; node
     level: projected to 256), "released" (graph level: as they are, degree / maximum degree where
     there are none; node level: projected to 256) or "raw". Built-in graphs come as they are.
-    The counts are compared with the paper's, and ``verbose`` says so in one line on stderr.
+    The counts are compared with the paper's; ``verbose`` prints the result on stderr.
     """
     if features not in get_args(Features):
         raise DatasetError(f"features is one of {', '.join(get_args(Features))}; got {features!r}.")
     entry, top = find(name), data_root(root)
     if entry.role == "built-in":
         return _built_in(entry)
-    graphs = _graphs(find(entry.base) if entry.base else entry, top)
+    graphs = _read(find(entry.base) if entry.base else entry, top)
     graphs = _without_column_0(graphs) if entry.base else graphs
-    told = check(entry, graphs)
+    sentence = check(entry, graphs)
     if verbose:
-        print(f"artlas.datasets.load: {entry.name}: {told}", file=sys.stderr)
+        print(f"artlas.datasets.load: {entry.name}: {sentence}", file=sys.stderr)
     if features == "raw":
         return graphs
     if entry.level == "graph":
@@ -116,9 +117,9 @@ def _without_column_0(graphs: Graphs) -> Graphs:
     return dataclasses.replace(graphs, x=graphs.x[:, 1:].contiguous())
 
 
-def _graphs(entry: Entry, top: Path) -> Graphs:
+def _read(entry: Entry, top: Path) -> Graphs:
     try:
-        _ensure(entry, top, False, False, lambda what, done, total: None)
+        _ensure_packed(entry, top, False, False, lambda what, done, total: None)
     except UnwritableError:
         if raw.absent_files(entry, top):
             raise
@@ -130,11 +131,11 @@ def _read_packed(entry: Entry, top: Path) -> Graphs:
     try:
         return packed.read(top, entry.name)
     except ReadError as error:
-        raise DatasetError(f"{error} {raw.command(entry, top)} packs it anew.") from error
+        raise DatasetError(f"{error} {raw.prepare_command(entry, top)} packs it anew.") from error
 
 
 def _usable(entry: Entry, top: Path, verify: bool) -> tuple[Manifest | None, str]:
-    """The manifest of a packed form that is still that of its raw files, or why there is none."""
+    """Return the manifest if the packed file is whole and up to date, else None and the reason."""
     manifest = packed.find(top, entry.name, verify)
     if manifest is None:
         broken = packed.npz_path(top, entry.name).exists()
@@ -143,12 +144,15 @@ def _usable(entry: Entry, top: Path, verify: bool) -> tuple[Manifest | None, str
         return manifest, ""
     for name in (*entry.files, *entry.optional):
         path, known = top / entry.folder / name, manifest["raw"].get(name)
-        if path.is_file() and (known is None or not packed.same(path, known)):
+        if path.is_file() and (known is None or not packed.is_unchanged(path, known)):
             return None, f"{name} is new" if known is None else f"{name} has changed"
     return manifest, ""
 
 
-def _ensure(entry: Entry, top: Path, download: bool, verify: bool, tell: Progress) -> Prepared:
+def _ensure_packed(
+    entry: Entry, top: Path, download: bool, verify: bool, report: Progress
+) -> Prepared:
+    """Pack a dataset unless its packed file is usable; ``verify`` compares checksums, too."""
     path = packed.npz_path(top, entry.name)
     manifest, why = _usable(entry, top, verify)
     if manifest is None or (verify and _leftovers(entry, top)):
@@ -156,12 +160,12 @@ def _ensure(entry: Entry, top: Path, download: bool, verify: bool, tell: Progres
             with packed.locked(top, entry.name):
                 for part in _leftovers(entry, top):
                     part.unlink(missing_ok=True)
-                # Anew, because another process may have packed it while this one waited.
+                # Another process may have packed it while this one waited for the lock.
                 manifest, why = _usable(entry, top, verify)
                 if manifest is None:
-                    done = _bring(entry, top, download, tell)
+                    done = _provide_raw_files(entry, top, download, report)
                     done = f"{done} anew: {why}" if why else done
-                    manifest = _pack(entry, top, tell)
+                    manifest = _pack(entry, top, report)
                     return Prepared(entry.name, done, manifest["check"], path, manifest)
         except OSError as error:
             raise DatasetError(
@@ -173,24 +177,22 @@ def _ensure(entry: Entry, top: Path, download: bool, verify: bool, tell: Progres
 
 def _leftovers(entry: Entry, top: Path) -> list[Path]:
     folder = top / entry.folder
-    found = [*folder.glob(".*.part"), *folder.parent.glob(".*.part")]
-    return packed.leftovers(top, entry.name) + found
+    downloads = [*folder.glob(".*.part"), *folder.parent.glob(".*.part")]
+    return packed.leftovers(top, entry.name) + downloads
 
 
-def _bring(entry: Entry, top: Path, download: bool, tell: Progress) -> str:
-    """See to it that the raw files are in place, and say from where in words."""
+def _provide_raw_files(entry: Entry, top: Path, download: bool, report: Progress) -> str:
+    """Make sure that the raw files are in place, and return in words where they come from."""
     if not raw.absent_files(entry, top):
         return "packed the raw files"
     if archive := raw.find_archive(entry, top):
-        tell(f"unpacking {archive.name}", 0, None)
+        report(f"unpacking {archive.name}", 0, None)
         raw.unpack(entry, top, archive)
         if not raw.absent_files(entry, top):
             return f"unpacked {archive.name} and packed it"
     if download:
-        from artlas_paper.datasets.download import download_files
-
         try:
-            download_files(entry, top, tell)
+            download_files(entry, top, report)
         except ImportError as error:
             raise DatasetError(f"{_absence(entry, top)} {error}") from error
         if not raw.absent_files(entry, top):
@@ -203,17 +205,18 @@ def _absence(entry: Entry, top: Path) -> str:
     zipped = f", or {entry.archive} into {folder.parent}" if entry.archive else ""
     return (
         f"{entry.name} is not here: {', '.join(names)} not in {folder}. "
-        f"To fix this, run: {raw.command(entry, top)} - or put the files there by hand{zipped}."
+        f"To fix this, run: {raw.prepare_command(entry, top)} - or put the files there by "
+        f"hand{zipped}."
     )
 
 
-def _pack(entry: Entry, top: Path, tell: Progress) -> Manifest:
-    """Read the raw files, compare the counts, and write the packed form; hold the lock."""
-    tell(f"reading {entry.name}", 0, None)
+def _pack(entry: Entry, top: Path, report: Progress) -> Manifest:
+    """Read the raw files, compare the counts, and write the packed form; needs the lock."""
+    report(f"reading {entry.name}", 0, None)
     folder = top / entry.folder
     here = [name for name in (*entry.files, *entry.optional) if (folder / name).is_file()]
-    # Before they are read: one that changes meanwhile is then seen to have changed.
-    records = {name: packed.record(folder / name) for name in here}
+    # Before they are read, so that a file that changes meanwhile is noticed.
+    records = {name: packed.file_record(folder / name) for name in here}
     reading = raw.read(entry, top)
     manifest: Manifest = {
         "format": packed.FORMAT,
@@ -228,5 +231,5 @@ def _pack(entry: Entry, top: Path, tell: Progress) -> Manifest:
         "missing": missing(entry, reading.graphs),
         "guesses": reading.guesses,
     }
-    tell(f"packing {entry.name}", 0, None)
+    report(f"packing {entry.name}", 0, None)
     return packed.write(top, entry.name, reading.graphs, manifest)

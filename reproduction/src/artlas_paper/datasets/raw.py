@@ -1,4 +1,4 @@
-"""The raw files of a dataset: where they lie below the data root, and who reads them."""
+"""Raw files of the datasets: where they lie below the data root, and which reader takes them."""
 
 from __future__ import annotations
 
@@ -7,32 +7,34 @@ from collections.abc import Callable
 from pathlib import Path
 
 from artlas.files import untrusted
+from artlas.io import tu
 from artlas.io.assembly import Reading
+from artlas_paper.datasets import amazon, ogb, planetoid, reddit
 from artlas_paper.datasets.registry import Entry
 
-Progress = Callable[[str, int, int | None], None]  # what is done, how far, of how much if known
+Progress = Callable[[str, int, int | None], None]  # activity, done, total if known
 
 
 def data_root(root: str | os.PathLike[str] | None = None) -> Path:
-    """The folder of all data: root, else $ARTLAS_DATA, else artlas/data in the user's cache."""
+    """Return the folder of all data: root, else $ARTLAS_DATA, else artlas/data in the cache."""
     if chosen := root or os.environ.get("ARTLAS_DATA"):
         return Path(chosen)
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "artlas" / "data"
 
 
-def command(entry: Entry, root: Path) -> str:
-    """What to type to prepare a dataset."""
+def prepare_command(entry: Entry, root: Path) -> str:
+    """Return the command line that prepares a dataset."""
     return f"artlas-paper data prepare {entry.name} --root {root}"
 
 
 def absent_files(entry: Entry, root: Path) -> list[str]:
-    """The required files that are not in place."""
+    """Return the required files that are not in place."""
     return [name for name in entry.files if not (root / entry.folder / name).is_file()]
 
 
 def find_archive(entry: Entry, root: Path) -> Path | None:
-    """The zip of a dataset, beside its raw folder or one folder up."""
+    """Find the zip of a dataset, beside its raw folder or one folder up."""
     if entry.archive is None:
         return None
     home = (root / entry.folder).parent
@@ -43,7 +45,7 @@ def find_archive(entry: Entry, root: Path) -> Path | None:
 
 
 def unpack(entry: Entry, root: Path, archive: Path) -> None:
-    """Write those files of an archive that the dataset needs and that are not in place yet."""
+    """Extract the files that the dataset needs and that are not in place yet."""
     folder, names = root / entry.folder, {*entry.files, *entry.optional}
     untrusted.unpack(archive, folder, lambda name: name in names and not (folder / name).exists())
 
@@ -51,23 +53,15 @@ def unpack(entry: Entry, root: Path, archive: Path) -> None:
 def read(entry: Entry, root: Path) -> Reading:
     """Read the raw files, which must be in place."""
     folder = root / entry.folder
-    if entry.family == "TU":
-        from artlas.io import tu
+    if entry.family == "OGB":
+        reader = ogb.read_graphs if entry.level == "graph" else ogb.read_node
+        return reader(folder, entry.name)
+    return _READERS[entry.family](folder, entry.name)
 
-        return tu.read(folder, entry.name)
-    if entry.family == "Planetoid":
-        from artlas_paper.datasets import planetoid
 
-        return planetoid.read(folder, entry.name)
-    if entry.family == "Amazon":
-        from artlas_paper.datasets import amazon
-
-        return amazon.read(folder, entry.name)
-    if entry.family == "Reddit":
-        from artlas_paper.datasets import reddit
-
-        return reddit.read(folder, entry.name)
-    from artlas_paper.datasets import ogb
-
-    reader = ogb.read_graphs if entry.level == "graph" else ogb.read_node
-    return reader(folder, entry.name)
+_READERS: dict[str, Callable[[Path, str], Reading]] = {
+    "TU": tu.read,
+    "Planetoid": planetoid.read,
+    "Amazon": amazon.read,
+    "Reddit": reddit.read,
+}

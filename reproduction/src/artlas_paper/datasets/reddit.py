@@ -1,4 +1,4 @@
-"""GraphSAGE's Reddit graph as the NumPy archives that PyTorch Geometric and DGL share.
+"""Read GraphSAGE's Reddit graph from the NumPy archives that PyTorch Geometric and DGL share.
 
 reddit_data.npz holds feature [N, d] and label [N]; reddit_graph.npz a SciPy matrix in COO form.
 """
@@ -15,11 +15,11 @@ from artlas.errors import raise_read_error
 from artlas.files.untrusted import read_npz
 from artlas.io.assembly import Reading, assemble
 
-ROWS = 16_384  # nodes whose features are narrowed to float32 at a time
+BLOCK = 16_384  # nodes whose features are converted to float32 at a time
 
 
 def read(folder: Path, name: str = "Reddit") -> Reading:
-    """One graph with features and a label per node."""
+    """Read one graph with features and a label per node."""
     x, y = _nodes(folder / "reddit_data.npz")
     edges = _edges(folder / "reddit_graph.npz", len(y))
     return assemble([len(y)], [edges], undirected=False, x=x, y=y)
@@ -39,8 +39,8 @@ def _nodes(path: Path) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     if label.dtype.kind not in "iu":
         raise_read_error(path, "labels are not integers", f"{label.dtype}", fix)
     x = np.empty(wide.shape, dtype=np.float32)
-    for start in range(0, len(wide), ROWS):
-        x[start : start + ROWS] = wide[start : start + ROWS]
+    for start in range(0, len(wide), BLOCK):
+        x[start : start + BLOCK] = wide[start : start + BLOCK]
     return x, label.astype(np.int64)
 
 

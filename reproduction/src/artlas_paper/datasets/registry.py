@@ -1,4 +1,4 @@
-"""The datasets known by name: where their files lie, and what the paper counts in them."""
+"""Datasets by name: where their files lie, and the counts that the paper states."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from artlas.errors import GraphError
 from artlas.graphs.collection import Graphs
+from artlas_paper.protocol import SOURCES, Level
 
-Level = Literal["graph", "node"]
 Role = Literal["source", "target", "built-in"]
 Family = Literal["TU", "Planetoid", "Amazon", "OGB", "Reddit", "built-in"]
 
@@ -20,16 +20,16 @@ RESEARCH = "no licence stated; handed out for research"
 
 
 class DatasetError(GraphError):
-    """A dataset that is absent, incomplete or not what it should be, and how to get it right."""
+    """A dataset is absent, incomplete or not the paper's; the message says how to fix it."""
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """What the paper's tables say; nodes and edges are None where there is nothing to compare.
+    """Counts in the paper's dataset tables; nodes and edges are None where nothing is compared.
 
-    Of many graphs, ``nodes`` and ``edges`` are means to two decimals, an edge counted once; of a
-    single one they are the nodes and the stored entries, an edge counted in both directions.
-    ``citations`` is what the paper's table has instead of stored entries.
+    At graph level, ``nodes`` and ``edges`` are means to two decimals, an edge counted once; at node
+    level they are the nodes and the stored entries, an edge counted in both directions.
+    ``citations`` is the paper's number where it does not count stored entries.
     """
 
     graphs: int
@@ -45,12 +45,11 @@ class Entry:
     """One dataset: ``files`` and ``optional`` lie in ``folder`` below the data root.
 
     ``archive`` is the zip that its files come in, ``features_file`` the optional file without
-    which it has no features, ``base`` the dataset that it is made of by dropping column 0.
+    which it has no features, ``base`` the dataset from which it is made by dropping column 0.
     """
 
     name: str
     level: Level
-    role: Role
     family: Family
     folder: str
     files: tuple[str, ...]
@@ -62,14 +61,20 @@ class Entry:
     features_file: str | None = None
     base: str | None = None
 
+    @property
+    def role(self) -> Role:
+        """Whether the paper pretrains on it, only evaluates on it, or does not have it."""
+        if self.family == "built-in":
+            return "built-in"
+        return "source" if self.name in SOURCES[self.level] else "target"
 
-def _tu(name: str, role: Role, numbers: Statistics, *extra: str, base: str | None = None) -> Entry:
+
+def _tu(name: str, numbers: Statistics, *extra: str, base: str | None = None) -> Entry:
     stem = base or name
     parts = ("A", "graph_indicator", "graph_labels", *extra)
     return Entry(
         name,
         "graph",
-        role,
         "TU",
         f"TUDataset/{stem}/raw",
         tuple(f"{stem}_{part}.txt" for part in parts),
@@ -87,7 +92,6 @@ def _planetoid(name: str, numbers: Statistics) -> Entry:
     return Entry(
         name,
         "node",
-        "source",
         "Planetoid",
         f"Planetoid/{name}/raw",
         tuple(f"ind.{name.lower()}.{part}" for part in parts),
@@ -102,7 +106,6 @@ def _amazon(name: str, numbers: Statistics) -> Entry:
     return Entry(
         name,
         "node",
-        "source",
         "Amazon",
         f"Amazon/{name}/raw",
         (f"amazon_electronics_{name.lower()}.npz",),
@@ -114,26 +117,19 @@ def _amazon(name: str, numbers: Statistics) -> Entry:
 
 
 def _built_in(name: str, level: Level, source: str, licence: str, numbers: Statistics) -> Entry:
-    return Entry(name, level, "built-in", "built-in", "", (), (), licence, source, numbers)
+    return Entry(name, level, "built-in", "", (), (), licence, source, numbers)
 
 
 _ENTRIES = (
-    _tu("NCI1", "source", Statistics(4_110, 2, 29.87, 32.30, 37), "node_labels"),
-    _tu("BZR", "source", Statistics(405, 2, 35.75, 38.36, 56), "node_labels", "node_attributes"),
-    _tu("COLLAB", "source", Statistics(5_000, 3, 74.49, 2_457.22, 0)),
-    _tu("IMDB-BINARY", "source", Statistics(1_000, 2, 19.77, 96.53, 0)),
-    _tu(
-        "PROTEINS",
-        "source",
-        Statistics(1_113, 2, 39.06, 72.82, 4),
-        "node_labels",
-        "node_attributes",
-    ),
-    _tu("COLORS-3", "target", Statistics(10_500, 11, 61.31, 91.03, 5), "node_attributes"),
+    _tu("NCI1", Statistics(4_110, 2, 29.87, 32.30, 37), "node_labels"),
+    _tu("BZR", Statistics(405, 2, 35.75, 38.36, 56), "node_labels", "node_attributes"),
+    _tu("COLLAB", Statistics(5_000, 3, 74.49, 2_457.22, 0)),
+    _tu("IMDB-BINARY", Statistics(1_000, 2, 19.77, 96.53, 0)),
+    _tu("PROTEINS", Statistics(1_113, 2, 39.06, 72.82, 4), "node_labels", "node_attributes"),
+    _tu("COLORS-3", Statistics(10_500, 11, 61.31, 91.03, 5), "node_attributes"),
     # Column 0 of COLORS-3 is the ground truth of its attention: its sum is the label.
     _tu(
         "COLORS-3-clean",
-        "target",
         Statistics(10_500, 11, 61.31, 91.03, 4),
         "node_attributes",
         base="COLORS-3",
@@ -141,7 +137,6 @@ _ENTRIES = (
     Entry(
         "ogbg-molhiv",
         "graph",
-        "target",
         "OGB",
         "ogbg_molhiv/raw",
         (
@@ -165,7 +160,6 @@ _ENTRIES = (
     Entry(
         "Reddit",
         "node",
-        "target",
         "Reddit",
         "Reddit/raw",
         ("reddit_data.npz", "reddit_graph.npz"),
@@ -179,7 +173,6 @@ _ENTRIES = (
     Entry(
         "ogbn-arxiv",
         "node",
-        "target",
         "OGB",
         "ogbn_arxiv/raw",
         ("edge.csv.gz", "node-label.csv.gz", "node_year.csv.gz"),
@@ -217,7 +210,7 @@ REGISTRY: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 
 
 def find(name: str) -> Entry:
-    """The entry of a dataset, whatever the case of its name."""
+    """Return the entry of a dataset; the case of its name does not matter."""
     known = {entry.lower(): entry for entry in REGISTRY}
     wanted = str(name).strip().lower()
     if wanted in known:
@@ -228,7 +221,7 @@ def find(name: str) -> Entry:
 
 
 def counts(graphs: Graphs) -> dict[str, int]:
-    """What is in a collection: graphs, classes, nodes, undirected edges, features."""
+    """Count graphs, classes, nodes, undirected edges and features."""
     return {
         "graphs": graphs.num_graphs,
         "classes": 0 if graphs.y is None else len(np.unique(graphs.y.numpy())),
@@ -238,8 +231,8 @@ def counts(graphs: Graphs) -> dict[str, int]:
     }
 
 
-def _told(entry: Entry, numbers: Statistics) -> list[str]:
-    """The counts in words, in an order that both sides of a comparison share."""
+def _in_words(entry: Entry, numbers: Statistics) -> list[str]:
+    """Return the counts in words, in the same order for both sides of a comparison."""
     words = [f"{numbers.classes:,} classes", f"{numbers.features:,} features"]
     if entry.level == "node":
         return [f"{numbers.nodes:,} nodes", f"{numbers.edges:,} stored entries", *words]
@@ -249,18 +242,18 @@ def _told(entry: Entry, numbers: Statistics) -> list[str]:
 
 
 def _measured(entry: Entry, graphs: Graphs) -> Statistics:
-    found, whole = counts(graphs), entry.statistics
-    nodes: float | None = found["nodes"]
-    edges: float | None = 2 * found["edges"]
+    numbers = counts(graphs)
+    nodes: float | None = numbers["nodes"]
+    edges: float | None = 2 * numbers["edges"]
     if entry.level == "graph":
-        nodes = round(found["nodes"] / found["graphs"], 2)
-        edges = round(found["edges"] / found["graphs"], 2)
-    nodes, edges = (None, None) if whole.nodes is None else (nodes, edges)
-    return Statistics(found["graphs"], found["classes"], nodes, edges, found["features"])
+        nodes = round(numbers["nodes"] / numbers["graphs"], 2)
+        edges = round(numbers["edges"] / numbers["graphs"], 2)
+    nodes, edges = (None, None) if entry.statistics.nodes is None else (nodes, edges)
+    return Statistics(numbers["graphs"], numbers["classes"], nodes, edges, numbers["features"])
 
 
 def missing(entry: Entry, graphs: Graphs) -> list[str]:
-    """What a dataset lacks although it may be used without, a phrase each."""
+    """Return a phrase for each optional part that a dataset lacks."""
     if entry.features_file is None or graphs.x is not None:
         return []
     width = entry.statistics.features
@@ -268,16 +261,16 @@ def missing(entry: Entry, graphs: Graphs) -> list[str]:
 
 
 def check(entry: Entry, graphs: Graphs) -> str:
-    """Compare with the paper's counts: a sentence, or an error that names all that differ."""
-    found, absent = _measured(entry, graphs), missing(entry, graphs)
-    expected, got = _told(entry, entry.statistics), _told(entry, found)
+    """Compare the counts with the paper's; return them as a sentence, or name all that differ."""
+    measured, absent = _measured(entry, graphs), missing(entry, graphs)
+    expected, got = _in_words(entry, entry.statistics), _in_words(entry, measured)
     if absent:
         expected, got = expected[:-1], got[:-1]
     wrong = [f"{b} instead of {a}" for a, b in zip(expected, got, strict=True) if a != b]
-    if entry.level == "node" and found.graphs != 1:
-        wrong.insert(0, f"{found.graphs:,} graphs instead of 1")
-    if graphs.y is not None and int(graphs.y.max()) != found.classes - 1:
-        wrong.append(f"labels up to {int(graphs.y.max())} in {found.classes:,} classes")
+    if entry.level == "node" and measured.graphs != 1:
+        wrong.insert(0, f"{measured.graphs:,} graphs instead of 1")
+    if graphs.y is not None and int(graphs.y.max()) != measured.classes - 1:
+        wrong.append(f"labels up to {int(graphs.y.max())} in {measured.classes:,} classes")
     if wrong:
         raise DatasetError(
             f"{entry.name} is not the dataset of the paper: it has {'; '.join(wrong)}. "

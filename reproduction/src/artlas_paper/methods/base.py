@@ -30,6 +30,7 @@ from artlas_paper.methods.domains import (
     feature_width,
     features_hash,
 )
+from artlas_paper.protocol import BASELINE_LAYERS, PADDED_WIDTH, SEED
 
 ReadOut = Literal["pool", "centre"]
 EMBEDDED_NODES = 25_600  # nodes that are embedded at a time
@@ -44,11 +45,11 @@ class BaselineConfig:
     the initial weights.
     """
 
-    features: int = 56
+    features: int = PADDED_WIDTH
     hidden: int = 64
-    layers: int = 3
+    layers: int = BASELINE_LAYERS
     domains: tuple[int, ...] = (0,)
-    seed: int = 42
+    seed: int = SEED
 
     def __post_init__(self) -> None:
         checks.integer(self, "features", "hidden", "layers")

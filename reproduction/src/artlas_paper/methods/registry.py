@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from artlas.files import stored
 from artlas.method import checkpoint
@@ -23,8 +23,8 @@ from artlas_paper.methods.graphmae import GraphMAE
 from artlas_paper.methods.mdgmix import MDGMIX
 from artlas_paper.methods.riemanngfm import RiemannGFM
 from artlas_paper.methods.scgfm import SCGFM
-
-Level = Literal["graph", "node"]
+from artlas_paper.protocol import BASELINES, SEED
+from artlas_paper.protocol import Level as Level
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Entry:
         """The name on the command line and in records."""
         return self.method.name
 
-    def make(self, level: Level, domains: Domains, seed: int = 42, **options: Any) -> Baseline:
+    def make(self, level: Level, domains: Domains, seed: int = SEED, **options: Any) -> Baseline:
         """Create an untrained model for these domains, with the paper's sizes."""
         config = self.method.Config.for_domains(
             domains, hidden=self.hidden[level], seed=seed, **options
@@ -52,53 +52,31 @@ class Entry:
         return self.method(config)
 
 
-def _entry(
-    title: str,
-    method: type[Baseline],
-    decay: tuple[float, float] = (0.0, 0.0),
-    batch: tuple[int, int] = (128, 128),
-    adamw: tuple[bool, bool] = (False, True),
-    hidden: tuple[int, int] = (64, 128),
-    rate: tuple[float, float] = (1e-3, 1e-3),
-    epochs: tuple[int, int] = (100, 100),
-) -> Entry:
-    def training(i: int) -> PretrainConfig:
-        return PretrainConfig(
-            epochs=epochs[i],
-            batch=batch[i],
-            rate=rate[i],
-            clip=None,
-            decay=decay[i],
-            optimiser="adamw" if adamw[i] else "adam",
-        )
-
-    widths: dict[Level, int] = {"graph": hidden[0], "node": hidden[1]}
-    return Entry(title, method, widths, {"graph": training(0), "node": training(1)})
+def _entry(title: str, method: type[Baseline]) -> Entry:
+    levels = BASELINES[method.name]
+    return Entry(
+        title,
+        method,
+        {level: settings.hidden for level, settings in levels.items()},
+        {level: settings.training for level, settings in levels.items()},
+    )
 
 
-_PLAIN: dict[str, Any] = {"batch": (512, 256), "adamw": (True, True)}
 METHODS = {
     entry.name: entry
     for entry in (
-        _entry("GCN", GCN, **_PLAIN),
-        _entry("GAT", GAT, **_PLAIN),
-        _entry("GIN", GIN, **_PLAIN),
-        _entry("GraphCL", GraphCL, adamw=(False, False), hidden=(64, 64)),
-        _entry("GraphMAE", GraphMAE, (5e-4, 5e-4)),
-        _entry("GraphACL", GraphACL, (1e-6, 5e-4)),
-        _entry("GraphGlue", GraphGlue, (5e-4, 5e-4)),
-        _entry("GCOPE", GCOPE, (1e-5, 5e-4)),
-        _entry("GiT", GiT, (1e-8, 5e-4), adamw=(True, True)),
-        _entry("MDGMIX", MDGMIX, (1e-6, 5e-4)),
-        _entry("RiemannGFM", RiemannGFM, (1e-6, 5e-4), batch=(64, 128), hidden=(64, 64)),
-        _entry(
-            "SCGFM",
-            SCGFM,
-            batch=(128, 64),
-            adamw=(False, False),
-            rate=(2e-2, 1e-2),
-            epochs=(100, 60),
-        ),
+        _entry("GCN", GCN),
+        _entry("GAT", GAT),
+        _entry("GIN", GIN),
+        _entry("GraphCL", GraphCL),
+        _entry("GraphMAE", GraphMAE),
+        _entry("GraphACL", GraphACL),
+        _entry("GraphGlue", GraphGlue),
+        _entry("GCOPE", GCOPE),
+        _entry("GiT", GiT),
+        _entry("MDGMIX", MDGMIX),
+        _entry("RiemannGFM", RiemannGFM),
+        _entry("SCGFM", SCGFM),
     )
 }
 

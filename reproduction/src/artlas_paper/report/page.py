@@ -1,7 +1,8 @@
-"""One page of all results: every table and figure, with the command and the commits under each.
+"""Put all results on one HTML page, with the command and the commits under each table and figure.
 
-The page is a single file, opens without a network, and runs no script. It is made from what the
-commands left in a folder: NAME.md, its records NAME.json, and its figures NAME*.svg or NAME*.png.
+The page is a single file that opens without a network and runs no script. It is made from the files
+that the commands write to a folder: NAME.md, its records NAME.json, and its figures NAME*.svg or
+NAME*.png.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from artlas_paper.report import markdown
 
 Record = dict[str, Any]
 BENCH = "bench"
-# in the order of the page: the name of the files, the title, the command that makes them
+# In the order of the page: the name of the files, the title, and the command that makes them.
 KNOWN = {
     "transfer-graph": ("Few-shot transfer to unseen graphs", "artlas-paper transfer graph"),
     "transfer-node": (
@@ -78,7 +79,7 @@ margin-top:1.2rem}
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: its files' name, a title, HTML, its headings, and how it was made."""
+    """A section of the page: its files' name, its HTML and headings, and how it was made."""
 
     name: str
     title: str
@@ -88,7 +89,7 @@ class Section:
     commits: tuple[str, ...]
 
     def html(self) -> str:
-        """The section with its origin under it."""
+        """Return the section, with its commands and commits below."""
         commands = "".join(f"<pre>{html.escape(command)}</pre>" for command in self.commands)
         commits = ", ".join(f"<code>{html.escape(commit)}</code>" for commit in self.commits)
         return (
@@ -100,11 +101,11 @@ class Section:
 
 
 def report(*folders: Path) -> str:
-    """Make the page of the results in some folders."""
+    """Return the page of the results in some folders."""
     for folder in folders:
         if not folder.is_dir():
             raise_read_error(
-                folder, "this is not a folder", "nothing of the kind there", "pass one"
+                folder, "this is not a folder", "a file or nothing", "pass a folder of results"
             )
     files = sorted(path for folder in folders for path in folder.iterdir() if path.is_file())
     names = {path.stem for path in files if path.suffix == ".md"}
@@ -118,15 +119,15 @@ def report(*folders: Path) -> str:
         )
     place = {path.stem: path.parent for path in files if path.suffix in (".md", ".json")}
     order = [name for name in KNOWN if name in names] + sorted(names - set(KNOWN))
-    made = [_section(place[name], name, _figures(files, name, names)) for name in order]
+    sections = [_section(place[name], name, _figures(files, name, names)) for name in order]
     missing = {name: entry for name, entry in KNOWN.items() if name not in names}
     parts = [
         "<h1>Results of artlas</h1>",
-        f"<p class=lead>{len(made)} of {len(made) + len(missing)} parts. Rows of the paper's own "
-        "values are marked; everything else was measured, by the command and at the commit under "
-        "each part.</p>",
-        _contents(made, missing),
-        *(section.html() for section in made),
+        f"<p class=lead>{len(sections)} of {len(sections) + len(missing)} parts. Rows of the "
+        "paper's own values are marked; everything else was measured, by the command and at the "
+        "commit under each part.</p>",
+        _contents(sections, missing),
+        *(section.html() for section in sections),
         _not_run(missing),
     ]
     return html_page.document("Results of artlas", "".join(parts), STYLE)
@@ -150,20 +151,21 @@ def _section(folder: Path, name: str, figures: Sequence[Path]) -> Section:
             f"<p>{html.escape(f'(There is no figure {file} in the folder.)')}</p>"
         )
 
-    written = re.compile(r"^    (artlas .+)\n", flags=re.MULTILINE)  # is shown below the section
-    body, headings = markdown.convert(written.sub("", text), image, f"{name}-", 1)
+    command = re.compile(r"^    (artlas-paper .+)\n", flags=re.MULTILINE)
+    # commands are shown below the section instead
+    body, headings = markdown.convert(command.sub("", text), image, f"{name}-", 1)
     for path in figures:
         if path not in shown:
             more = path.stem.removeprefix(name).replace("-", " ").strip()
             body += _figure(path, f"{title}: {more}" if more else title)
     records = [record for record in content or [] if isinstance(record, dict)]
-    commands = written.findall(text) or _commands(known[1], records)
+    commands = command.findall(text) or _commands(known[1], records)
     commits = sorted({str(record["commit"]) for record in records if "commit" in record})
     return Section(name, title, body, tuple(headings), tuple(commands), tuple(commits))
 
 
 def _commands(command: str, records: Sequence[Record]) -> list[str]:
-    """What would make the records: one command for all shots that have the same targets and seeds.
+    """Return commands that make the records, one for all shots of the same targets and seeds.
 
     Records of "views" are of training itself, not of examples a class.
     """
@@ -210,8 +212,8 @@ def _bench(path: Path, content: Any) -> Section:
         raise_read_error(path, "this is not what make bench writes", repr(error), "make it anew")
     head = ["figure", "measured", "over rounds", "bar", "verdict", "note"]
     title, command = KNOWN[BENCH]
-    text = f"<p>{html.escape(words)}</p>{markdown.table(head, body)}"
-    return Section(BENCH, title, text, (), (command,), (commit,))
+    content_html = f"<p>{html.escape(words)}</p>{markdown.table(head, body)}"
+    return Section(BENCH, title, content_html, (), (command,), (commit,))
 
 
 def _json(path: Path) -> Any:
@@ -226,7 +228,7 @@ def _json(path: Path) -> Any:
 
 
 def _figures(files: Iterable[Path], name: str, names: Iterable[str]) -> list[Path]:
-    """The figures NAME and NAME-more, each as SVG if it is there; none that another name claims."""
+    """Return the figures NAME and NAME-more, as SVG if there is one, but no longer name's own."""
     found: dict[str, Path] = {}
     for path in files:
         claims = [n for n in names if path.stem == n or path.stem.startswith(f"{n}-")]
@@ -245,12 +247,12 @@ def _figure(path: Path, words: str) -> str:
     )
 
 
-def _contents(made: Sequence[Section], missing: dict[str, tuple[str, str]]) -> str:
+def _contents(sections: Sequence[Section], missing: dict[str, tuple[str, str]]) -> str:
     def link(anchor: str, text: str) -> str:
         return f"<a href='#{html.escape(anchor)}'>{html.escape(text)}</a>"
 
     items = []
-    for section in made:
+    for section in sections:
         inner = "".join(f"<li>{link(h.anchor, h.text)}</li>" for h in section.headings)
         items.append(
             f"<li>{link(section.name, section.title)}{f'<ul>{inner}</ul>' if inner else ''}</li>"

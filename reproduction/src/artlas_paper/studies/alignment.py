@@ -21,6 +21,7 @@ from artlas.method.energy import independent_energy, responsibilities
 from artlas.method.model import ART
 from artlas.method.representations import node_features, paper_vector
 from artlas_paper import entropic_gw, figures
+from artlas_paper.protocol import EPISODE_SEED, EPISODES, QUERIES, SEED, SHOTS
 from artlas_paper.studies.short_training import score
 from artlas_paper.studies.study import Job, Report, Sample, Setting, Study, ordered, rows
 from artlas_paper.transfer.records import Record
@@ -139,7 +140,7 @@ def _measure(setting: Setting, target: str, seed: int, report: Report) -> Mappin
         seconds[scheme] = time.perf_counter() - began
     product = independent_energy(model.prepare(graphs), model.atlas.relations().detach())
     couplings = [model.couplings(graphs[g]) for g in range(len(graphs))]
-    episodes = evaluation.draw_episodes(sample.labels)
+    episodes = evaluation.draw_episodes(sample.labels, EPISODES, SHOTS, QUERIES, EPISODE_SEED)
     made = {"ART": _figures(model, sample, direct, couplings, episodes)}
     for scheme, solution in found.items():
         made[scheme] = _figures(model, sample, solution.energies, solution.couplings, episodes)
@@ -293,7 +294,7 @@ STUDY = Study(
     protocol=PROTOCOL,
     keys=("target", "seed"),
     targets=("BZR", "COLLAB", "Cora", "Computers"),
-    seeds=(42,),
+    seeds=(SEED,),
     jobs=jobs,
     table=table,
     figure=figure,

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from artlas.method import checkpoint
 from artlas.method.model import ART
 from artlas_paper import figures
+from artlas_paper.protocol import SEEDS
 from artlas_paper.studies.study import Job, Report, Setting, Study, ordered, rows
 from artlas_paper.transfer.records import Record
 
@@ -210,7 +211,7 @@ STUDY = Study(
     protocol=PROTOCOL,
     keys=("target", "variant", "seed"),
     targets=tuple(PAPER),
-    seeds=(42, 43, 44),
+    seeds=SEEDS[:3],
     jobs=jobs,
     table=table,
     figure=figure,

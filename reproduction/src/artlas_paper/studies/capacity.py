@@ -10,11 +10,12 @@ from typing import Any
 
 from artlas.method.config import ArtConfig
 from artlas_paper import figures
+from artlas_paper.protocol import ART_CONFIG, SEED
 from artlas_paper.studies.short_training import EPOCHS, accuracies, spread, train
 from artlas_paper.studies.study import Job, Report, Setting, Study, ordered, rows
 from artlas_paper.transfer.records import Record
 
-DEFAULT = ArtConfig()
+DEFAULT = ART_CONFIG
 SIZES = {"K": (2, 4, 8, 16, 32), "M": (8, 16, 32, 64)}
 NAMES = {"K": "bases", "M": "roles"}
 PROTOCOL = f"""\
@@ -115,7 +116,7 @@ STUDY = Study(
     protocol=PROTOCOL,
     keys=("target", "dimension", "size", "seed"),
     targets=("BZR", "PROTEINS", "Cora", "Computers"),
-    seeds=(42,),
+    seeds=(SEED,),
     jobs=jobs,
     table=table,
     figure=figure,

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from artlas_paper import figures
+from artlas_paper.protocol import SEEDS
 from artlas_paper.studies.short_training import (
     EPOCHS,
     accuracies,
@@ -162,7 +163,7 @@ STUDY = Study(
     protocol=PROTOCOL,
     keys=("target", "atlas", "seed"),
     targets=("BZR", "PROTEINS", "Cora", "Computers"),
-    seeds=(42, 43, 44, 45, 46),
+    seeds=SEEDS,
     jobs=jobs,
     table=table,
     figure=figure,

@@ -27,17 +27,16 @@ import artlas
 from artlas.graphs.collection import Graphs
 from artlas.method.model import ART
 from artlas.training import glibc_malloc
-from artlas.training.config import PretrainConfig
 from artlas_paper import datasets
 from artlas_paper.datasets.registry import find
 from artlas_paper.methods import registry
 from artlas_paper.methods.scgfm import SCGFM, SCGFMConfig
 from artlas_paper.methods.scgfm_solvers import Solver
 from artlas_paper.process_memory import memory_bytes, reset_peak
+from artlas_paper.protocol import art_training
 from artlas_paper.random_graphs import random_edges
-from artlas_paper.transfer.folds import CENTRES
 
-DEGREE, SEED = 8.0, 0
+DEGREE, GRAPH_SEED = 8.0, 0
 SOLVERS: dict[str, Solver] = {
     "SCGFM": "pot",
     "SCGFM, entropic": "pot-entropic",
@@ -76,17 +75,18 @@ class Configuration:
 
 
 def data_of(configuration: Configuration) -> Graphs:
-    """The same graphs for every method: random ones, or drawn from a dataset, SEED."""
-    rng, count, target = np.random.default_rng(SEED), configuration.graphs, configuration.target
+    """The same graphs for every method: random ones, or drawn from a dataset, GRAPH_SEED."""
+    rng, count, target = (
+        np.random.default_rng(GRAPH_SEED),
+        configuration.graphs,
+        configuration.target,
+    )
     if target is None:
         assert configuration.nodes is not None
         return sparse_graphs(rng, [configuration.nodes] * count)
     entry, root = find(target), configuration.root
     place = None if root is None else Path(root)
-    if entry.level == "graph":
-        whole: Any = datasets.load(entry.name, place, "paper", verbose=False)
-    else:
-        whole = datasets.load_egos(entry.name, place, "paper", CENTRES, verbose=False)
+    whole = datasets.load_examples(entry.name, place, "paper")
     return whole[np.sort(rng.choice(len(whole), min(count, len(whole)), replace=False))]
 
 
@@ -108,7 +108,7 @@ def iteration_of(
         return partial(baseline_iteration, registry.find(OTHERS[method]), task, level)
     scgfm = SCGFM(SCGFMConfig(features=features, solver=SOLVERS[method]))
     training = registry.find("scgfm").training["graph"]
-    rng = np.random.default_rng(SEED + 1)
+    rng = np.random.default_rng(GRAPH_SEED + 1)
     few = sparse_graphs(rng, rng.integers(16, 65, size=32).tolist(), features)
     # bases as training shapes them, because a solver's iterations depend on them
     scgfm.pretrain({"random": few}, dataclasses.replace(training, epochs=10, batch=32))
@@ -140,7 +140,7 @@ def art_iteration(model: ART, graphs: Graphs, task: str) -> Call:
     """Embed, or take a training step on, graphs of which nothing was kept from before."""
     if task == "inference":
         return lambda: model.embed(graphs, "paper")
-    training, model = PretrainConfig(), model.train()
+    training, model = art_training("graph"), model.train()
     optimiser = torch.optim.Adam(model.parameters(), lr=training.rate)
     bare = graphs.with_features(None).with_labels(None)
 
@@ -163,7 +163,7 @@ def work(configuration: Configuration, tell: Callable[[dict[str, Any]], None]) -
     graphs = data_of(configuration)
     features = graphs.num_features or 1
     make = iteration_of(configuration.method, configuration.task, level, features)
-    for _, call in make(sparse_graphs(np.random.default_rng(SEED), [32, 32], features)):
+    for _, call in make(sparse_graphs(np.random.default_rng(GRAPH_SEED), [32, 32], features)):
         call()  # loads what is loaded late
     parts = make(graphs)
     before = reset_peak()

@@ -31,6 +31,7 @@ from artlas.graphs.collection import Graphs
 from artlas.method import checkpoint
 from artlas.method.energy import coordinates
 from artlas.method.model import ART
+from artlas_paper.protocol import SEED, SEEDS
 from artlas_paper.studies import role_permutation
 from artlas_paper.studies.atlas import VARIANTS, variant_of
 from artlas_paper.studies.perturbation_report import PROTOCOL, figure, table
@@ -190,7 +191,7 @@ def _change(
     for repeat in range(REPEATS):
         report(repeat, REPEATS)
         made = setting.once(
-            ("rewired", target, ratio, repeat), partial(rewire, graphs, ratio, 42 + repeat)
+            ("rewired", target, ratio, repeat), partial(rewire, graphs, ratio, SEED + repeat)
         )
         after = View.of(model, made.graphs)
         pairs = zip(before.couplings, after.couplings, strict=True)
@@ -263,7 +264,7 @@ STUDY = Study(
     protocol=PROTOCOL,
     keys=("target", "variant", "metric", "ratio", "seed"),
     targets=("BZR", "COLLAB", "Cora", "Computers"),
-    seeds=(42, 43, 44),
+    seeds=SEEDS[:3],
     jobs=jobs,
     table=table,
     figure=figure,

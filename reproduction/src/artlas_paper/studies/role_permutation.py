@@ -35,10 +35,11 @@ from artlas.method.energy import coordinates
 from artlas.method.model import ART
 from artlas.method.representations import node_features
 from artlas.nodes.ego import EgoGraphs
+from artlas_paper.protocol import HEAD, SAMPLING_SEED, SHOTS
 from artlas_paper.studies.study import Report
-from artlas_paper.transfer.embeddings import Target
+from artlas_paper.transfer.episodes import Episodes, labels_of
 from artlas_paper.transfer.folds import Folds
-from artlas_paper.transfer.records import HEAD, Episodes, labels_of
+from artlas_paper.transfer.target import Target
 
 PERMUTATIONS, EVALUATIONS = 20, 3
 FLAT = 1e-9  # of a column's mean square: variance below it is rounding
@@ -74,7 +75,7 @@ def shares(model: ART, graphs: Graphs, draws: int, report: Report) -> dict[str, 
     ``share`` and ``departure`` are means over the columns that vary, as a head standardises them;
     ``share_raw`` and ``departure_raw`` are of the sums over columns.
     """
-    rng = np.random.default_rng(42)
+    rng = np.random.default_rng(SAMPLING_SEED)
     roles, measure = role_shares(model, graphs)
     mean = torch.zeros(())
     within = torch.zeros(())
@@ -112,7 +113,7 @@ def accuracies(folds: Folds, model: ART, target: str, draws: int, report: Report
 
     Permuted: the mean over ``draws``; the difference is paired by episode, with standard error.
     """
-    episodes = Episodes.draw(labels_of(folds, target), 5)
+    episodes = Episodes.draw(labels_of(folds, target), SHOTS)
     place = Target(target, folds.root, folds.level, folds.runs, episodes.members)
     data, head = place.data("paper"), HEAD[folds.level]
     generators = [np.random.default_rng((43, draw)) for draw in range(draws)]

@@ -23,6 +23,7 @@ from artlas.training.coverage import pretrain
 from artlas.training.loop import Progress
 from artlas_paper import figures
 from artlas_paper.methods.registry import METHODS, find
+from artlas_paper.protocol import EPISODE_SEED, EPISODES, QUERIES, SEEDS, SHOTS
 from artlas_paper.random_graphs import random_edges
 from artlas_paper.studies.study import Job, Report, Setting, Study, ordered, rows
 from artlas_paper.transfer.records import Record
@@ -102,7 +103,7 @@ def _halves(setting: Setting, task: str) -> tuple[Dataset, Dataset]:
 
 
 def _accuracies(z: Any, known: Dataset) -> list[float]:
-    drawn = evaluation.draw_episodes(known.labels)
+    drawn = evaluation.draw_episodes(known.labels, EPISODES, SHOTS, QUERIES, EPISODE_SEED)
     found = evaluation.evaluate(np.asarray(z), known.labels, drawn)
     return [round(100 * float(v), 4) for v in found.episodes]
 
@@ -203,7 +204,7 @@ STUDY = Study(
     protocol=PROTOCOL,
     keys=("task", "method", "seed"),
     targets=tuple(TASKS),
-    seeds=(42, 43, 44),
+    seeds=SEEDS[:3],
     jobs=jobs,
     table=table,
     figure=figure,

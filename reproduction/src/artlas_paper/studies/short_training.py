@@ -16,10 +16,11 @@ from artlas.method.model import ART
 from artlas.training.config import PretrainConfig
 from artlas.training.loop import Progress
 from artlas_paper.datasets.registry import find
+from artlas_paper.protocol import ART_CONFIG, HEAD, SHOTS, Level
 from artlas_paper.studies.study import Report, Setting
-from artlas_paper.transfer.embeddings import Target, Variant
-from artlas_paper.transfer.folds import Folds, Level
-from artlas_paper.transfer.records import HEAD, Episodes, labels_of
+from artlas_paper.transfer.episodes import Episodes, labels_of
+from artlas_paper.transfer.folds import Folds
+from artlas_paper.transfer.target import Target, Variant
 
 # A model of the main tables takes ten minutes on two threads, and these studies need a hundred. The
 # loss falls most in the first epochs; every model of a level is trained for as many.
@@ -57,9 +58,9 @@ def train(
 def accuracies(setting: Setting, target: str, model: ART) -> Mapping[str, Any]:
     """Percent correct of q, vec H and z over the 50 episodes at five shots, by part."""
     level = find(target).level
-    folds = folds_of(setting, level, "learned", ArtConfig())
+    folds = folds_of(setting, level, "learned", ART_CONFIG)
     labels = setting.once(("labels", target), lambda: labels_of(folds, target))
-    episodes = setting.once(("episodes", target), lambda: Episodes.draw(labels, 5))
+    episodes = setting.once(("episodes", target), lambda: Episodes.draw(labels, SHOTS))
     place = Target(
         find(target).name, setting.root, level, setting.runs / "embeddings", episodes.members
     )
@@ -96,4 +97,4 @@ def level_of(target: str) -> Level:
 
 def with_atlas(kind: Any) -> ArtConfig:
     """The paper's settings with another parameterisation of the atlas."""
-    return dataclasses.replace(ArtConfig(), atlas=kind)
+    return dataclasses.replace(ART_CONFIG, atlas=kind)

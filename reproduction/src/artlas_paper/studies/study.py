@@ -29,7 +29,6 @@ between jobs. A job that takes long calls ``report(done, total)`` now and then, 
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import time
@@ -45,19 +44,24 @@ from numpy.typing import NDArray
 from artlas.files.atomic import atomic
 from artlas.graphs.collection import Graphs
 from artlas.method import checkpoint
-from artlas.method.config import ArtConfig
 from artlas.method.model import ART
-from artlas.training.config import PretrainConfig
 from artlas.training.loop import Progress
 from artlas_paper import datasets, figures
 from artlas_paper.datasets.registry import find
-from artlas_paper.transfer.folds import CENTRES, Folds, Level
+from artlas_paper.protocol import (
+    ART_CONFIG,
+    ART_EPOCHS,
+    OBJECTS,
+    SAMPLING_SEED,
+    Level,
+    art_training,
+)
+from artlas_paper.transfer.folds import Folds
 from artlas_paper.transfer.records import Record, commit, identity, merge, read
 
 Made = TypeVar("Made")
 Report = Callable[[int, int], None]  # steps done, and of how many, within one job
-OBJECTS, FEW = 128, 16  # sampled of a target, in full and in quick runs
-SAMPLING_SEED = 42
+FEW = 16  # objects sampled of a target in quick runs
 DISCUSSION = "## Discussion"
 
 
@@ -131,14 +135,12 @@ class Setting:
             self._made[key] = make()
         return self._made[key]
 
-    def folds(self, level: Level, epochs: int = 60) -> Folds:
+    def folds(self, level: Level, epochs: int = ART_EPOCHS) -> Folds:
         """The pretrained models of a level, with the settings of ``artlas-paper transfer``."""
-        training = PretrainConfig(epochs=epochs)
-        if level == "node":
-            training = dataclasses.replace(training, plateau=0.05, patience=1)
+        training = art_training(level, epochs)
         runs = self.runs if epochs > 1 else self.runs / "quick"
         return self.once(
-            ("folds", level, epochs), lambda: Folds(level, self.root, runs, training, ArtConfig())
+            ("folds", level, epochs), lambda: Folds(level, self.root, runs, training, ART_CONFIG)
         )
 
     def model(self, target: str, seed: int, report: Report | None = None) -> ART:
@@ -168,16 +170,10 @@ class Setting:
 def draw_sample(target: str, root: Path | None, count: int = OBJECTS) -> Sample:
     """So many objects of a target, stratified by class with SAMPLING_SEED; the paper's features."""
     entry = find(target)
-    if entry.level == "graph":
-        graphs = datasets.load(entry.name, root, "paper", verbose=False)
-        assert graphs.y is not None
-        members = stratified(graphs.y.numpy(), count)
-        chosen = graphs[members]
-    else:
-        egos = datasets.load_egos(entry.name, root, "paper", CENTRES, verbose=False)
-        assert egos.y is not None
-        members = stratified(egos.y.numpy(), count)
-        chosen = egos[members]
+    examples = datasets.load_examples(entry.name, root, "paper")
+    assert examples.y is not None
+    members = stratified(examples.y.numpy(), count)
+    chosen = examples[members]
     assert chosen.y is not None
     labels = np.unique(chosen.y.numpy(), return_inverse=True)[1].reshape(-1)
     return Sample(entry.name, entry.level, members, labels, chosen)

@@ -1,1 +1,5 @@
-"""Few-shot transfer: folds, records and the main tables."""
+"""Few-shot transfer: pretraining folds, episodes, cached vectors, and records of results.
+
+``folds`` and ``baseline_folds`` pretrain, ``episodes`` draws the tests, ``target`` caches vectors,
+``art`` and ``baselines`` evaluate, and ``records`` keeps the results.
+"""

@@ -1,4 +1,4 @@
-"""Roles that no atlas has learnt, as controls: independent, random and balanced."""
+"""Roles that no atlas has learnt, as controls: independent, random and of equal mass."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from artlas.graphs.collection import Graphs
+from artlas_paper.protocol import SEED
 
 Pool = Callable[[Graphs, Tensor], Tensor]  # M R' V of every graph, [G, M, d], for V [N, d]
 
 
 def pool_by(roles: Tensor) -> Pool:
-    r"""Sum values by roles R [N, M] of the nodes of all graphs: :math:`M R^\top V`, [G, M, d]."""
+    r"""Return a pool by the roles R [N, M] of all nodes: :math:`M R^\top V` a graph, [G, M, d]."""
 
     def pool(graphs: Graphs, values: Tensor) -> Tensor:
         sizes = graphs.sizes.tolist()
@@ -26,12 +27,12 @@ def pool_by(roles: Tensor) -> Pool:
 
 
 def independent(graphs: Graphs, count: int) -> Tensor:
-    """Every node in every role alike, [N, M]: the independent coupling."""
+    """Return the independent coupling: every node is in every role alike, [N, M]."""
     return torch.full((graphs.num_nodes, count), 1 / count)
 
 
-def random_balanced(graphs: Graphs, count: int, seed: int = 42) -> Tensor:
-    """The nodes of a graph in random order, cut into roles of equal mass, [N, M]."""
+def random_balanced(graphs: Graphs, count: int, seed: int = SEED) -> Tensor:
+    """Cut the nodes of every graph, in random order, into roles of equal mass, [N, M]."""
     rng = np.random.default_rng(seed)
     parts = []
     for size in graphs.sizes.tolist():
@@ -40,7 +41,7 @@ def random_balanced(graphs: Graphs, count: int, seed: int = 42) -> Tensor:
 
 
 def equal_mass(size: int, count: int) -> NDArray[np.float64]:
-    """The share of the i-th of ``size`` nodes in each of ``count`` roles of equal mass, [n, M]."""
+    """Return the shares of ``size`` ordered nodes in ``count`` roles of equal mass, [n, M]."""
     node, role = np.arange(size)[:, None] / size, np.arange(count) / count
     low, high = np.maximum(node, role), np.minimum(node + 1 / size, role + 1 / count)
     shares: NDArray[np.float64] = size * np.clip(high - low, 0, None)

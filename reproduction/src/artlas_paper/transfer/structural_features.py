@@ -1,4 +1,4 @@
-"""Features of nodes made from structure alone, for networks that come without any."""
+"""Structural features of nodes, for networks that come without features."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMES = ("degree", "mean degree of neighbours", "sum of their degrees", "PageRan
 
 
 def structural_features(network: Graphs) -> Graphs:
-    """The network with five structural features, logarithms at mean 0 and deviation 1: NAMES."""
+    """Return the network with the five features NAMES, as standardised logarithms."""
     row_ptr, col = network.row_ptr.numpy(), network.col.numpy()
     size = network.num_nodes
     matrix = csr_array((np.ones(len(col)), col, row_ptr), shape=(size, size))
@@ -35,24 +35,24 @@ def structural_features(network: Graphs) -> Graphs:
 def page_rank(
     matrix: csr_array, degree: NDArray[np.float64], damping: float = 0.85, rounds: int = 50
 ) -> NDArray[np.float64]:
-    """PageRank by power iteration, [N]; nodes without edges give their mass to all alike."""
+    """Compute PageRank by power iteration, [N]; isolated nodes give their mass to all alike."""
     size = len(degree)
     rank = np.full(size, 1 / size)
     for _ in range(rounds):
-        passed = np.where(degree > 0, rank / np.maximum(degree, 1), 0)
-        rank = damping * (matrix @ passed + rank[degree == 0].sum() / size) + (1 - damping) / size
+        outflow = np.where(degree > 0, rank / np.maximum(degree, 1), 0)
+        rank = damping * (matrix @ outflow + rank[degree == 0].sum() / size) + (1 - damping) / size
     return rank
 
 
 def core_numbers(row_ptr: NDArray[np.int64], col: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The largest k for which a node is in a subgraph of least degree k, [N]."""
-    left, core = np.diff(row_ptr), np.zeros(len(row_ptr) - 1, dtype=np.int64)
-    alive = np.ones(len(left), dtype=bool)
+    """Return the largest k for which a node is in a subgraph of minimum degree k, [N]."""
+    degree, core = np.diff(row_ptr), np.zeros(len(row_ptr) - 1, dtype=np.int64)
+    alive = np.ones(len(degree), dtype=bool)
     k = 0
     while alive.any():
-        k = max(k, int(left[alive].min()))
-        while (peeled := np.flatnonzero(alive & (left <= k))).size:
+        k = max(k, int(degree[alive].min()))
+        while (peeled := np.flatnonzero(alive & (degree <= k))).size:
             core[peeled], alive[peeled] = k, False
             parts = [col[row_ptr[i] : row_ptr[i + 1]] for i in peeled]
-            left = left - np.bincount(np.concatenate(parts), minlength=len(left))
+            degree = degree - np.bincount(np.concatenate(parts), minlength=len(degree))
     return core

@@ -1,0 +1,63 @@
+"""Evaluate SCGFM-ART, its variants and the controls on one target."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from artlas import evaluation
+from artlas.training.loop import Progress
+from artlas_paper.datasets.registry import find
+from artlas_paper.protocol import HEAD, SHOTS
+from artlas_paper.transfer.controls import CONTROLS
+from artlas_paper.transfer.episodes import Episodes, Shots, labels_of, shown_name
+from artlas_paper.transfer.folds import Folds
+from artlas_paper.transfer.records import Record, record
+from artlas_paper.transfer.target import VARIANTS, Target
+
+
+def evaluate_art(
+    folds: Folds,
+    target: str,
+    seeds: Sequence[int],
+    shots: Sequence[Shots] = (SHOTS,),
+    report: Callable[[Progress], None] | None = None,
+    wl: bool = False,
+    only: Collection[str] | None = None,
+) -> Iterable[Record]:
+    """Yield records of every control and every variant of the model on one target.
+
+    wl: the Weisfeiler-Lehman kernel too; only: the controls and variants to evaluate, if not all.
+    """
+    folds.sources(target)  # refuses a dataset of the other level before anything is read
+    name, shown, labels = find(target).name, shown_name(folds, target), labels_of(folds, target)
+    controls, variants = CONTROLS[folds.level], VARIANTS[folds.level]
+    if only is not None:
+        unknown = set(only) - set(controls) - set(variants)
+        if unknown:
+            known = ", ".join([*controls, *variants])
+            raise ValueError(f"There is no variant {min(unknown)!r}. Choose from {known}.")
+        controls = {name: make for name, make in controls.items() if name in only}
+        variants = {name: how for name, how in variants.items() if name in only}
+    models = {seed: folds.model(name, seed, report) for seed in seeds}
+    for count in shots:
+        episodes = Episodes.draw(labels, count)
+        head = "linear" if count == "all" else HEAD[folds.level]
+        place = Target(name, folds.root, folds.level, folds.runs / "embeddings", episodes.members)
+        for control in controls:
+            began = time.perf_counter()
+            vectors = place.control(control)
+            accuracy = evaluation.evaluate(vectors, episodes.labels, episodes.drawn, head)
+            yield record(shown, "control", control, None, episodes, accuracy, began)
+        if wl:
+            began = time.perf_counter()
+            vectors = place.wl()
+            accuracy = evaluation.evaluate(vectors, episodes.labels, episodes.drawn, head, "none")
+            yield record(shown, "wl", "kernel", None, episodes, accuracy, began)
+        for seed, model in models.items():
+            for variant, how in variants.items():
+                began = time.perf_counter()
+                accuracy = evaluation.evaluate(
+                    place.embed(model, how), episodes.labels, episodes.drawn, head, how.scaling
+                )
+                yield record(shown, "art", variant, seed, episodes, accuracy, began)

@@ -1,0 +1,29 @@
+"""The table of all methods: ranks and averages as the paper computes them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from artlas_paper import published_results
+from artlas_paper.methods.registry import METHODS
+from artlas_paper.tables import all_methods
+
+
+@pytest.mark.parametrize("level", ["graph", "node"])
+def test_ranks_and_averages_are_computed_as_the_paper_does(level):
+    table, ends = published_results.accuracies(level), published_results.averages(level)
+    assert list(table) == [*METHODS, "art"]
+    means = {name: [cell[0] for cell in row.values()] for name, row in table.items()}
+    ranks = all_methods.average_ranks(means)
+    for name, (average, rank) in ends.items():
+        assert np.mean(means[name]) == pytest.approx(average, abs=0.011)
+        assert ranks[name] == pytest.approx(rank, abs=0.006), name
+
+
+def test_one_art_stands_among_the_methods_at_a_time():
+    z, plus = all_methods.ART.values()
+    ranks = all_methods._ranks({"a": [3.0, 1.0], z: [2.0, 2.0], plus: [1.0, 3.0]})
+    assert ranks == {"a": 1.5, z: 1.5, plus: 1.5}
+    assert all_methods._ranks({"a": [1.0], plus: [2.0]}) == {"a": 1.0, plus: 1.0}
+    assert all_methods._ranks({}) == {}
