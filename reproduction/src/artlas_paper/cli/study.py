@@ -71,7 +71,10 @@ def forms(
             try:
                 merge(out, atlas_variants.score_on_sources(folds, name, drawn))
                 for target in places:
-                    merge(out, atlas_variants.compare_on_target(folds, name, target, drawn, counts, show))
+                    records = atlas_variants.compare_on_target(
+                        folds, name, target, drawn, counts, show
+                    )
+                    merge(out, records)
             except KeyboardInterrupt:
                 console.print("Stopped by Ctrl-C: finished models and targets are kept.")
                 raise typer.Exit(130) from None

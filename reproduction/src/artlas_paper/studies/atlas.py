@@ -54,6 +54,48 @@ smallest and the largest mean relation of a base. Values are means over seeds (s
 over seeds)."""
 
 
+def jobs(setting: Setting) -> Iterable[Job]:
+    """List a job for every target, seed and variant of the model."""
+    for target, seed, variant in itertools.product(setting.targets, setting.seeds, VARIANTS):
+        identity = {"target": target, "variant": variant, "seed": seed}
+        yield Job(identity, partial(_measure, setting, target, seed, variant))
+
+
+def _measure(
+    setting: Setting, target: str, seed: int, variant: str, report: ReportProgress
+) -> Mapping[str, Any]:
+    sample, model = setting.sample(target), setting.model(target, seed, report)
+    model = variant_of(model, variant)
+    weights = model.align(sample.graphs).responsibilities.double().numpy()
+    return {
+        **responsibility_measures(weights, sample.labels),
+        "density": [round(float(v), 6) for v in model.atlas.relations().detach().mean((1, 2))],
+        "objects": len(sample.labels),
+        "weights": checkpoint.weights_hash(model)[:16],
+    }
+
+
+def with_random_bases(model: ART, seed: int) -> ART:
+    """Copy a model, with random, untrained bases in place of its own."""
+    other = ART(model.config)
+    other.load_state_dict(model.state_dict())
+    drawn = torch.randn(other.atlas.logits.shape, generator=torch.Generator().manual_seed(seed))
+    with torch.no_grad():
+        other.atlas.logits.copy_(drawn)
+    return other.eval()
+
+
+def variant_of(model: ART, variant: str) -> ART:
+    """Return the model as learned, as initialised, or with random bases."""
+    if variant == "untrained":
+        return ART(model.config).eval()
+    return (
+        with_random_bases(model, model.config.seed + RANDOM_BASES_SEED)
+        if variant != "learned"
+        else model
+    )
+
+
 def effective_bases(mean: NDArray[np.float64]) -> float:
     r"""Count the bases in effective use, from mean responsibilities [K].
 
@@ -64,7 +106,7 @@ def effective_bases(mean: NDArray[np.float64]) -> float:
 
 
 def top_sets(weights: NDArray[np.float64], top: int = TOP) -> list[set[int]]:
-    """Find the objects with the largest responsibility for each base; ties: lower index; w [n, K]."""
+    """Find the objects with the largest responsibility w [n, K] for each base; ties: lower index."""
     order = np.argsort(-weights, axis=0, kind="stable")[:top]
     return [set(column.tolist()) for column in order.T]
 
@@ -107,48 +149,6 @@ def responsibility_measures(
         "least": float(weights.min()),
         "most": float(weights.max()),
         "mean": [round(float(value), 8) for value in mean],
-    }
-
-
-def with_random_bases(model: ART, seed: int) -> ART:
-    """Copy a model, with random, untrained bases in place of its own."""
-    other = ART(model.config)
-    other.load_state_dict(model.state_dict())
-    drawn = torch.randn(other.atlas.logits.shape, generator=torch.Generator().manual_seed(seed))
-    with torch.no_grad():
-        other.atlas.logits.copy_(drawn)
-    return other.eval()
-
-
-def variant_of(model: ART, variant: str) -> ART:
-    """Return the model as learned, as initialised, or with random bases."""
-    if variant == "untrained":
-        return ART(model.config).eval()
-    return (
-        with_random_bases(model, model.config.seed + RANDOM_BASES_SEED)
-        if variant != "learned"
-        else model
-    )
-
-
-def jobs(setting: Setting) -> Iterable[Job]:
-    """List a job for every target, seed and variant of the model."""
-    for target, seed, variant in itertools.product(setting.targets, setting.seeds, VARIANTS):
-        identity = {"target": target, "variant": variant, "seed": seed}
-        yield Job(identity, partial(_measure, setting, target, seed, variant))
-
-
-def _measure(
-    setting: Setting, target: str, seed: int, variant: str, report: ReportProgress
-) -> Mapping[str, Any]:
-    sample, model = setting.sample(target), setting.model(target, seed, report)
-    model = variant_of(model, variant)
-    weights = model.align(sample.graphs).responsibilities.double().numpy()
-    return {
-        **responsibility_measures(weights, sample.labels),
-        "density": [round(float(v), 6) for v in model.atlas.relations().detach().mean((1, 2))],
-        "objects": len(sample.labels),
-        "weights": checkpoint.weights_hash(model)[:16],
     }
 
 

@@ -58,17 +58,19 @@ class Form:
     distil: float = 0.0
 
 
-def _few(bases: int, roles: int, pooling: Literal["mixed", "each"] = "each") -> ArtConfig:
+def _uniform_config(
+    bases: int, roles: int, pooling: Literal["mixed", "each"] = "each"
+) -> ArtConfig:
     return ArtConfig(
         bases=bases, roles=roles, measure_epsilon=UNIFORM, diagonal=True, pooling=pooling
     )
 
 
 FORMS = {
-    "uniform-16x32": Form(_few(16, 32, "mixed")),
+    "uniform-16x32": Form(_uniform_config(16, 32, "mixed")),
     "uniform-8x4-each": Form(ArtConfig.few_roles()),
-    "contrast-4x8": Form(_few(4, 8, "mixed"), 150, 0.1, 0.3),
-    "contrast-8x4-each": Form(_few(8, 4), 150, 0.1, 0.3),
+    "contrast-4x8": Form(_uniform_config(4, 8, "mixed"), 150, 0.1, 0.3),
+    "contrast-8x4-each": Form(_uniform_config(8, 4), 150, 0.1, 0.3),
 }
 
 
@@ -116,7 +118,7 @@ def train_form(
 def view_retrieval(
     model: ART | None, sources: dict[str, Graphs], each: int = 200
 ) -> evaluation.Accuracy:
-    """Measure by source how often a graph without a fifth of its edges is nearest to itself.
+    """Measure by source how often a view, without a fifth of the edges, is nearest to its graph.
 
     Compares z+ by the model's roles, or without roles, of ``each`` graphs per source, standardised
     over them.
@@ -241,7 +243,7 @@ def table(records: Sequence[Record], shots: Sequence[int]) -> str:
             means = [part.mean() for part in parts if part is not None]
             cells.append(f"{np.mean(means):.2f}" if len(means) == len(targets) else "-")
             for other in ("no-roles", f"{name}-random-roles", f"{name}-untrained"):
-                cells.append(_lead(records, name, other, targets, count))
+                cells.append(_difference(records, name, other, targets, count))
         body.append(cells)
     seeds = sorted({r["seed"] for r in records if r["seed"] is not None})
     commits = ", ".join(sorted({r["commit"] for r in records}))
@@ -251,7 +253,7 @@ def table(records: Sequence[Record], shots: Sequence[int]) -> str:
     )
 
 
-def _lead(
+def _difference(
     records: Sequence[Record], name: str, other: str, targets: Sequence[str], shots: int
 ) -> str:
     try:

@@ -36,7 +36,7 @@ class DenseCouplings:
     def neighbours(self, couplings: Tensor) -> Tensor:
         """Compute A T, [G, K, N, M]."""
         graphs, (bases, roles) = self.graphs, (couplings.shape[1], couplings.shape[3])
-        rows = couplings.transpose(1, 2)[_places(graphs)].flatten(1)
+        rows = couplings.transpose(1, 2)[_slots(graphs)].flatten(1)
         summed = kernels.neighbour_sum(rows.contiguous(), structure_of(graphs, 1.0))
         return pad(graphs, summed.view(-1, bases, roles)).transpose(1, 2)
 
@@ -47,11 +47,11 @@ class DenseCouplings:
         return squares + (self.relations**2).mean((1, 2)) - 2 * cross
 
     def _carried_measure(self) -> Tensor:
-        mu = self.measure[_places(self.graphs)]
+        mu = self.measure[_slots(self.graphs)]
         return kernels.neighbour_sum(mu[:, None].contiguous(), structure_of(self.graphs, 1.0))[:, 0]
 
 
-def _places(graphs: Graphs) -> tuple[Tensor, Tensor]:
+def _slots(graphs: Graphs) -> tuple[Tensor, Tensor]:
     """Return the graph of every node, and its index there."""
     owner = torch.repeat_interleave(torch.arange(len(graphs)), graphs.sizes)
     return owner, torch.arange(graphs.num_nodes) - graphs.node_ptr[owner]
@@ -60,7 +60,7 @@ def _places(graphs: Graphs) -> tuple[Tensor, Tensor]:
 def pad(graphs: Graphs, values: Tensor) -> Tensor:
     """Pad values [nodes, ...] to [G, N, ...], with zeros beyond a graph's own nodes."""
     out = values.new_zeros(len(graphs), int(graphs.sizes.max()), *values.shape[1:])
-    return out.index_put(_places(graphs), values)
+    return out.index_put(_slots(graphs), values)
 
 
 def dense_couplings(model: ART, graphs: Graphs, steps: int = 10) -> DenseCouplings:
@@ -72,10 +72,10 @@ def dense_couplings(model: ART, graphs: Graphs, steps: int = 10) -> DenseCouplin
     logits = torch.einsum("gnd,kmd->gknm", nodes, roles) * model.config.logit_scale
     measure = pad(graphs, structure.measure)
     kernel = torch.exp((logits - logits.amax(3, keepdim=True)).clamp_min(-30))
-    return DenseCouplings(graphs, _project(kernel, measure, steps), relations, measure)
+    return DenseCouplings(graphs, _sinkhorn(kernel, measure, steps), relations, measure)
 
 
-def _project(kernel: Tensor, measure: Tensor, steps: int) -> Tensor:
+def _sinkhorn(kernel: Tensor, measure: Tensor, steps: int) -> Tensor:
     """Scale a positive kernel [G, K, N, M] onto the marginals mu and 1 / M."""
     kernel = kernel * (measure > 0)[:, None, :, None]
     mu, v = measure[:, None], kernel.new_ones(*kernel.shape[:2], kernel.shape[3])
@@ -94,7 +94,7 @@ def refine(dense: DenseCouplings, rounds: int = 8, stride: float = 4.0) -> Tenso
         slope = dense.neighbours(couplings) @ dense.relations
         slope = slope / slope.amax((2, 3), keepdim=True).clamp_min(TINY)
         kernel = couplings.clamp_min(TINY) * torch.exp(stride * slope)
-        couplings = _project(kernel, dense.measure, 10)
+        couplings = _sinkhorn(kernel, dense.measure, 10)
     return couplings
 
 

@@ -183,7 +183,7 @@ def _summary(name: str, values: Values) -> dict[str, float]:
     return {name: mean, f"{name}_half": half}
 
 
-def _paper(before: Alignment, after: Change) -> dict[str, float]:
+def _paper_metric(before: Alignment, after: Change) -> dict[str, float]:
     moved = np.stack([cosine_distance(before.coordinates, q) for q in after.coordinates])
     return {
         **_summary("delta_q", moved),
@@ -194,13 +194,13 @@ def _paper(before: Alignment, after: Change) -> dict[str, float]:
     }
 
 
-def _standardised(before: Alignment, after: Change) -> dict[str, float]:
+def _standardised_metric(before: Alignment, after: Change) -> dict[str, float]:
     moved = [standardised_distance(before.coordinates, q) for q in after.coordinates]
     relative = [np.abs(q / before.coordinates - 1).mean(1) for q in after.coordinates]
     return {**_summary("moved", np.stack(moved)), **_summary("relative", np.stack(relative))}
 
 
-def _energy(before: Alignment, after: Change) -> dict[str, float]:
+def _energy_metric(before: Alignment, after: Change) -> dict[str, float]:
     mean, half = interval(before.gain.mean(1))
     return {
         "gain_before": mean,
@@ -211,9 +211,9 @@ def _energy(before: Alignment, after: Change) -> dict[str, float]:
 
 
 MEASURES: dict[str, Callable[[Alignment, Change], dict[str, float]]] = {
-    "paper": _paper,
-    "standardised": _standardised,
-    "energy": _energy,
+    "paper": _paper_metric,
+    "standardised": _standardised_metric,
+    "energy": _energy_metric,
 }
 
 
