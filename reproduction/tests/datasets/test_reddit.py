@@ -8,7 +8,7 @@ import pytest
 from artlas.errors import ReadError
 from artlas.nodes.ego import choose_centres, ego_graphs
 from artlas_paper.datasets import reddit
-from benchmarks.stand_in import write_reddit
+from benchmarks.synthetic_reddit import write_reddit
 
 
 @pytest.fixture(scope="module")

@@ -106,7 +106,7 @@ def effective_bases(mean: NDArray[np.float64]) -> float:
 
 
 def top_sets(weights: NDArray[np.float64], top: int = TOP) -> list[set[int]]:
-    """Find the objects with the largest responsibility w [n, K] for each base; ties: lower index."""
+    """Find the objects with the largest responsibility [n, K] for each base; ties: lower index."""
     order = np.argsort(-weights, axis=0, kind="stable")[:top]
     return [set(column.tolist()) for column in order.T]
 
