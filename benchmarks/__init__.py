@@ -1,1 +1,1 @@
-"""Side-by-side measurements of artlas and the published form of the same model."""
+"""Benchmarks of artlas: time and memory beside a plain reference and other libraries."""

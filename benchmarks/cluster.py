@@ -1,8 +1,9 @@
-"""What a million graphs cost: `python -m benchmarks.cluster PATH [--copies N] [--workers 1,2]`.
+"""Measure the cost of embedding a million graphs, in one process and on a local Ray cluster.
 
-The command `artlas embed` runs on one copy of the graphs and on N, with one thread a process, here
-and by the workers of a Ray of its own. What the N - 1 more copies cost is the cost of graphs, what
-is left of the first is that of starting. CPU time is that of all processes of a command.
+`python -m benchmarks.cluster PATH [--copies N] [--workers 1,2]` runs the command `artlas embed` on
+one copy of the graphs and on N copies, with one thread per process. The N - 1 additional copies
+give the cost of the graphs; the rest of the first run is the cost of starting. CPU time is that of
+all processes of a command.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ COMMAND = (sys.executable, "-c", "from artlas.cli import main; main()", "embed")
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds on the clock, of all processors, and of them by the command's own process."""
+    """Wall seconds, CPU seconds of all processes, and those of the command's own process."""
 
     wall: float
     cpu: float
@@ -36,7 +37,7 @@ class Cost:
 
 
 def measure(folder: Path, out: Path, workers: int) -> Cost:
-    """Run the command on a folder; no workers is no Ray."""
+    """Run the command on a folder; 0 workers means without Ray."""
     words = [*COMMAND, str(folder), "--out", str(out), "--quiet"]
     if workers:
         words += ["--engine", "ray", "--workers", str(workers)]
@@ -67,22 +68,22 @@ def _sample(process: psutil.Process, spent: dict[tuple[int, float], float]) -> N
 
 
 def main() -> None:
-    """Print one line for each engine."""
+    """Print one line per engine."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("graphs", type=Path, help="what artlas.read takes")
+    parser.add_argument("graphs", type=Path, help="any file or folder that artlas.read takes")
     parser.add_argument("--copies", type=int, default=12)
     parser.add_argument("--workers", default="1,2")
-    asked = parser.parse_args()
-    graphs = artlas.read(asked.graphs)
+    arguments = parser.parse_args()
+    graphs = artlas.read(arguments.graphs)
     with tempfile.TemporaryDirectory(prefix="artlas-") as place:
         one, many = Path(place) / "one", Path(place) / "many"
         one.mkdir()
         many.mkdir()
         parquet.write(graphs, one / "000.parquet")
-        for i in range(asked.copies):
+        for i in range(arguments.copies):
             shutil.copy(one / "000.parquet", many / f"{i:03d}.parquet")
-        more, tables = len(graphs) * (asked.copies - 1), {}
-        for workers in (0, *map(int, asked.workers.split(","))):
+        more, tables = len(graphs) * (arguments.copies - 1), {}
+        for workers in (0, *map(int, arguments.workers.split(","))):
             small = measure(one, Path(place) / "small.parquet", workers)
             large = measure(many, Path(place) / "large.parquet", workers)
             wall, cpu = large.wall - small.wall, large.cpu - small.cpu
@@ -94,7 +95,7 @@ def main() -> None:
                 f"second, {cpu / more * 1e6 / 3600:.2f} CPU-hours a million, {own:.0%} of "
                 f"it by the command itself; start "
                 f"{small.wall - wall * share:.1f} s, {small.cpu - cpu * share:.1f} CPU-seconds; "
-                f"{large} for {len(graphs) * asked.copies:,} graphs",
+                f"{large} for {len(graphs) * arguments.copies:,} graphs",
                 flush=True,
             )
         if len(set(tables.values())) != 1:

@@ -1,4 +1,4 @@
-"""The graphs that are measured: batches from the benchmark files, and generated ones."""
+"""Make the batches that are measured: samples of the benchmark files, and random graphs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from artlas_paper.random_graphs import random_edges
 BATCH = 64
 SEED = 0
 Sample = list[tuple[int, np.ndarray]]
-STAND_IN = {"NCI1": (29.87, 13.6, 2.16), "COLLAB": (74.49, 62.0, 65.97)}
+# mean number of nodes, its standard deviation, and mean degree
+SIZES_AND_DEGREE = {"NCI1": (29.87, 13.6, 2.16), "COLLAB": (74.49, 62.0, 65.97)}
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A named batch of graphs, and where it came from."""
+    """A named batch of graphs, and its origin."""
 
     name: str
     origin: str
@@ -30,16 +31,16 @@ class Batch:
 
     @property
     def nodes(self) -> int:
-        """Number of nodes of all graphs together."""
+        """The number of nodes of all graphs together."""
         return sum(n for n, _ in self.graphs)
 
     def edge_lists(self) -> list[tuple[int, torch.Tensor]]:
-        """The graphs as `artlas.Graphs.from_edges` takes them."""
+        """Return the graphs as `artlas.Graphs.from_edges` takes them."""
         return [(n, torch.from_numpy(edges)) for n, edges in self.graphs]
 
 
 def data_root() -> Path | None:
-    """A root with the raw benchmark files: $ARTLAS_DATA, else laid out from beside the project."""
+    """Return a root with the raw benchmark files, from $ARTLAS_DATA or beside the project."""
     if "ARTLAS_DATA" in os.environ:
         return Path(os.environ["ARTLAS_DATA"])
     install = Path(__file__).resolve().parents[2] / "shared" / "data" / "install"
@@ -52,7 +53,7 @@ def data_root() -> Path | None:
 
 
 def real_batches(name: str, batches: int, seed: int) -> list[Batch]:
-    """Batches of 64 from one fixed-seed sample of a TU data set."""
+    """Cut one fixed-seed sample of a TU data set into batches of 64."""
     sample = real_batch(name, batches * BATCH, seed)
     origin = sample.origin.replace(f": {batches * BATCH} ", f": {BATCH} ")
     cuts = range(0, batches * BATCH, BATCH)
@@ -60,11 +61,11 @@ def real_batches(name: str, batches: int, seed: int) -> list[Batch]:
 
 
 def real_batch(name: str, count: int = BATCH, seed: int = SEED) -> Batch:
-    """A fixed-seed sample of a TU data set, or generated graphs of its sizes if absent."""
+    """Sample a TU data set with a fixed seed, or generate graphs of its sizes if it is absent."""
     root = data_root()
     if root is None:
         origin = f"generated, sizes of {name} (no benchmark files beside the project)"
-        return Batch(name, origin, _stand_in(name, count, seed))
+        return Batch(name, origin, _generate_like(name, count, seed))
     graphs = datasets.load(name, root, "raw", verbose=False)
     rng = np.random.default_rng(seed)
     chosen = np.sort(rng.choice(len(graphs), size=count, replace=False))
@@ -76,15 +77,15 @@ def real_batch(name: str, count: int = BATCH, seed: int = SEED) -> Batch:
 
 
 def random_batch(name: str, count: int, nodes: int, degree: float) -> Batch:
-    """Generated graphs: uniform random pairs of nodes, `degree` neighbours on average."""
+    """Generate graphs of uniform random edges, `degree` neighbours on average."""
     rng = np.random.default_rng(SEED)
     graphs = [(nodes, random_edges(rng, nodes, degree)) for _ in range(count)]
     return Batch(name, f"{count} random graphs, {nodes} nodes, degree {degree:g}", graphs)
 
 
-def _stand_in(name: str, count: int, seed: int) -> Sample:
-    """Random graphs with the mean size, spread of sizes and mean degree of a data set."""
-    mean, spread, degree = STAND_IN[name]
+def _generate_like(name: str, count: int, seed: int) -> Sample:
+    """Generate random graphs with the mean size, spread of sizes and mean degree of a data set."""
+    mean, spread, degree = SIZES_AND_DEGREE[name]
     rng = np.random.default_rng(seed)
     shape = (mean / spread) ** 2
     sizes = np.maximum(4, rng.gamma(shape, mean / shape, size=count).round().astype(int))

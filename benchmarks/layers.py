@@ -1,4 +1,4 @@
-"""Layers of the baselines beside PyTorch Geometric's own: one step, forward and backward."""
+"""Time one step of the baselines' layers, forward and backward, beside PyTorch Geometric's."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import artlas
 from artlas_paper.methods.batch import Batch
 from artlas_paper.methods.layers import GATLayer, GCNLayer
 from benchmarks.data import real_batch
-from benchmarks.report import Figure
+from benchmarks.report import Measurement
 from benchmarks.timing import Call, Rounds, interleave, ratio
 
-WIDTH, HEADS = 64, 4  # of the paper's GCN and GAT
+WIDTH, HEADS = 64, 4  # those of the paper's GCN and GAT
 
 
-def measure(graphs: int, rounds: Rounds) -> Iterable[Figure]:
-    """Seconds of PyTorch Geometric's layer over those of ours with the same weights."""
+def measure(graphs: int, rounds: Rounds) -> Iterable[Measurement]:
+    """Measure the time of PyTorch Geometric's layer over ours with the same weights."""
     for name in ("NCI1", "COLLAB"):
         sample = artlas.Graphs.from_edges(real_batch(name, graphs).edge_lists())
         torch.manual_seed(0)
@@ -37,7 +37,7 @@ def measure(graphs: int, rounds: Rounds) -> Iterable[Figure]:
                 f"{graphs} graphs, {len(batch.col):,} entries: {1e3 * min(seconds['theirs']):.1f} "
                 f"ms PyTorch Geometric, {1e3 * min(seconds['ours']):.1f} ms ours, at best"
             )
-            yield Figure.of(
+            yield Measurement.of(
                 f"{kind} layer, PyTorch Geometric / ours, seconds: {name}",
                 ratio(seconds, "theirs", "ours"),
                 note=note,
@@ -49,8 +49,8 @@ def _step(layer: nn.Module, x: torch.Tensor, structure: torch.Tensor | Batch) ->
     x = x.clone().requires_grad_()
 
     def step() -> None:
-        # a new batch each time, because one keeps what it once found of its structure
-        given = dataclasses.replace(structure) if isinstance(structure, Batch) else structure
-        layer(x, given).square().sum().backward()
+        # a new batch each time, because a batch keeps what it derives from its structure
+        fresh = dataclasses.replace(structure) if isinstance(structure, Batch) else structure
+        layer(x, fresh).square().sum().backward()
 
     return step

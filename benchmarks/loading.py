@@ -1,5 +1,7 @@
-"""Getting graphs in: COLLAB's text, ego-graphs by local push, batches of them, a graph of Reddit's
-size. What has a peak of memory is measured in a process of its own."""
+"""Measure loading: COLLAB's text, ego-graphs and their batches, a graph of Reddit's size.
+
+Peaks of memory are measured in a fresh process.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ from artlas_paper import datasets
 from artlas_paper.datasets.centres import choose_centres
 from artlas_paper.process_memory import memory_bytes
 from benchmarks.data import SEED, data_root
-from benchmarks.report import ROOT, Figure
+from benchmarks.fresh_process import run_module
+from benchmarks.report import ROOT, Measurement
 from benchmarks.timing import Call, Rounds, interleave, ratio
 
 SOURCES = ("Cora", "CiteSeer", "PubMed", "Computers", "Photo")
@@ -32,24 +35,20 @@ COLLAB_SECONDS, COLLAB_GB = 10.0, 2.0
 PUSH_BAR, SOURCES_SECONDS, BATCH_BAR, REDDIT_GB = 3.0, 180.0, 0.1, 14.0
 
 
-def measure_collab(root: Path, peer: bool) -> Iterable[Figure]:
-    """Time and peak memory of reading COLLAB's text, and PyTorch Geometric's for comparison."""
-    ours = _alone("collab", root)
+def measure_collab(root: Path, peer: bool) -> Iterable[Measurement]:
+    """Measure time and peak memory of reading COLLAB's text; peer: also PyTorch Geometric's."""
+    ours = run_module("benchmarks.loading", "collab", root)
     seconds = ours["seconds"]
-    yield Figure(
+    yield Measurement.single(
         "COLLAB from its text: seconds",
-        seconds,
-        seconds,
         seconds,
         bar=COLLAB_SECONDS,
         at_most=True,
         unit=" s",
         raw=ours,
     )
-    yield Figure(
+    yield Measurement.single(
         "the same: peak memory of the process",
-        ours["gb"],
-        ours["gb"],
         ours["gb"],
         bar=COLLAB_GB,
         at_most=True,
@@ -57,16 +56,15 @@ def measure_collab(root: Path, peer: bool) -> Iterable[Figure]:
         raw=ours,
     )
     if peer:
-        theirs = _alone("collab-pyg", root)
+        theirs = run_module("benchmarks.loading", "collab-pyg", root)
         value = theirs["seconds"] / seconds
         note = f"PyTorch Geometric {theirs['seconds']:.0f} s and {theirs['gb']:.1f} GB"
-        yield Figure(
-            "COLLAB, PyTorch Geometric's time / ours", value, value, value, note=note, raw=theirs
-        )
+        title = "COLLAB, PyTorch Geometric's time / ours"
+        yield Measurement.single(title, value, note=note, raw=theirs)
 
 
-def measure_push(root: Path, centres: int, rounds: Rounds) -> Iterable[Figure]:
-    """Time a centre on ogbn-arxiv, PyTorch Geometric's get_ppr over ours, threshold 1e-4."""
+def measure_push(root: Path, centres: int, rounds: Rounds) -> Iterable[Measurement]:
+    """Measure the time per centre on ogbn-arxiv of get_ppr (PyTorch Geometric) over ours."""
     from torch_geometric.utils import get_ppr
 
     graph = datasets.load("ogbn-arxiv", root, verbose=False)
@@ -85,11 +83,13 @@ def measure_push(root: Path, centres: int, rounds: Rounds) -> Iterable[Figure]:
     per = {name: 1e3 * min(values) / centres for name, values in measured.items()}
     note = f"{centres:,} centres: get_ppr {per['get_ppr']:.2f} ms, ours {per['ours']:.3f} ms each"
     name = "local push on ogbn-arxiv at 1e-4, get_ppr / ours"
-    yield Figure.of(name, ratio(measured, "get_ppr", "ours"), bar=PUSH_BAR, note=note, raw=measured)
+    yield Measurement.of(
+        name, ratio(measured, "get_ppr", "ours"), bar=PUSH_BAR, note=note, raw=measured
+    )
 
 
-def measure_sources(root: Path) -> Iterable[Figure]:
-    """Time of the ego-graphs of every node of the five sources, found from nothing."""
+def measure_sources(root: Path) -> Iterable[Measurement]:
+    """Time finding the ego-graphs of every node of the five sources."""
     graphs = [datasets.load(name, root, "raw", verbose=False) for name in SOURCES]
     begin = time.perf_counter()
     egos = [ego_graphs(graph) for graph in graphs]
@@ -99,11 +99,11 @@ def measure_sources(root: Path) -> Iterable[Figure]:
     stopped = sum(int(e.stopped.sum()) for e in egos)
     note = f"{cut:,} cut to 400 nodes, {stopped} stopped at the limit of pushes"
     name = f"ego-graphs of all {count:,} nodes of the five sources"
-    yield Figure(name, value, value, value, bar=SOURCES_SECONDS, at_most=True, unit=" s", note=note)
+    yield Measurement.single(name, value, bar=SOURCES_SECONDS, at_most=True, unit=" s", note=note)
 
 
-def measure_batch(root: Path, rounds: Rounds) -> Iterable[Figure]:
-    """Time of building a training batch of 64 ego-graphs over the training step on it."""
+def measure_batch(root: Path, rounds: Rounds) -> Iterable[Measurement]:
+    """Measure the time of building a batch of 64 ego-graphs over the training step on it."""
     for name in ("Cora", "Computers"):
         graph = datasets.load(name, root, "raw", verbose=False).with_features(None)
         egos = ego_graphs(graph, choose_centres(graph.y))
@@ -117,25 +117,27 @@ def measure_batch(root: Path, rounds: Rounds) -> Iterable[Figure]:
         note = f"{batch!r}: {low['build']:.1f} ms and {low['step']:.0f} ms"
         title = f"{name}: building a batch of 64 ego-graphs / the training step on it"
         spread = ratio(measured, "build", "step")
-        yield Figure.of(title, spread, bar=BATCH_BAR, at_most=True, note=note, raw=measured)
+        yield Measurement.of(title, spread, bar=BATCH_BAR, at_most=True, note=note, raw=measured)
 
 
-def measure_reddit() -> Iterable[Figure]:
-    """Peak memory of loading a graph of Reddit's size and finding 300 centres a class."""
+def measure_reddit() -> Iterable[Measurement]:
+    """Measure the peak memory of loading a graph of Reddit's size and 300 ego-graphs a class."""
     with tempfile.TemporaryDirectory(prefix="artlas-reddit-") as folder:
         subprocess.run(
-            [sys.executable, "-m", "benchmarks.stand_in", Path(folder) / "Reddit" / "raw"],
+            [sys.executable, "-m", "benchmarks.synthetic_reddit", Path(folder) / "Reddit" / "raw"],
             cwd=ROOT,
             check=True,
         )
-        ours = _alone("reddit", Path(folder), quiet=False)
+        ours = run_module("benchmarks.loading", "reddit", folder, quiet=False)
     note = (
         f"packed in {ours['pack']:.0f} s, loaded in {ours['load']:.0f} s, "
         f"{ours['centres']:,} ego-graphs in {ours['push']:.1f} s"
     )
     value = ours["gb"]
     name = "graph of Reddit's layout and size: load, 300 centres a class; peak memory"
-    yield Figure(name, value, value, value, REDDIT_GB, True, " GB", note, ours)
+    yield Measurement.single(
+        name, value, bar=REDDIT_GB, at_most=True, unit=" GB", note=note, raw=ours
+    )
 
 
 def _training_step() -> Callable[[Graphs], None]:
@@ -149,16 +151,6 @@ def _training_step() -> Callable[[Graphs], None]:
         optimiser.step()
 
     return step
-
-
-def _alone(task: str, root: Path, quiet: bool = True) -> dict[str, Any]:
-    """What a task measured of itself in a fresh process."""
-    words = [sys.executable, "-m", "benchmarks.loading", task, str(root)]
-    error = subprocess.PIPE if quiet else None
-    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=error, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(words[2:])} failed:\n{(done.stderr or '')[-2000:]}")
-    return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 def _collab(root: Path) -> dict[str, float]:
@@ -192,16 +184,16 @@ def _reddit(root: Path) -> dict[str, float]:
     with Progress(*columns, console=_console()) as bar:
         task = bar.add_task("preparing", total=None)
 
-        def tell(what: str, done: int, total: int | None) -> None:
-            bar.update(task, description=what, completed=done, total=total)
+        def show(stage: str, done: int, total: int | None) -> None:
+            bar.update(task, description=stage, completed=done, total=total)
 
-        print(datasets.prepare("Reddit", root, progress=tell).check, file=sys.stderr)
+        print(datasets.prepare("Reddit", root, progress=show).check, file=sys.stderr)
         times.append(time.perf_counter())
-        tell("loading", 0, None)
+        show("loading", 0, None)
         graph = datasets.load("Reddit", root, verbose=False)
         times.append(time.perf_counter())
         centres = choose_centres(graph.y)
-        egos = ego_graphs(graph, centres, progress=lambda d, t: tell("ego-graphs", d, t))
+        egos = ego_graphs(graph, centres, progress=lambda d, t: show("ego-graphs", d, t))
         times.append(time.perf_counter())
     print(egos.summary, file=sys.stderr)
     pack, load, push = np.diff(times).tolist()
@@ -218,7 +210,7 @@ TASKS = {"collab": _collab, "collab-pyg": _collab_pyg, "reddit": _reddit}
 
 
 def bench_root() -> Path:
-    """The root of the benchmark files, or an error that says where they should be."""
+    """Return the root of the benchmark files; raise if there are none."""
     root = data_root()
     if root is None:
         raise FileNotFoundError("no benchmark files: set $ARTLAS_DATA to a root that holds them")

@@ -1,22 +1,22 @@
-"""Peak extra memory of one pass, each measured in a process of its own."""
+"""Measure the peak extra memory of one pass, each in a fresh process."""
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from functools import partial
 
 from artlas_paper.process_memory import memory_bytes, reset_peak
-from benchmarks.report import ROOT, Figure
+from benchmarks.fresh_process import run_module
+from benchmarks.report import Measurement
 
 MEMORY_BAR = 12.0
 NODE_BAR = 1500.0
 KINDS = ("reference", "native", "twin")
 
 
-def measure_training(graphs: int, nodes: int, degree: float) -> list[Figure]:
-    """Peak extra memory of a training step: the reference over ours."""
+def measure_training(graphs: int, nodes: int, degree: float) -> list[Measurement]:
+    """Measure the peak extra memory of a training step: the reference over ours."""
     peaks = {kind: peak("training", kind, graphs, nodes, degree) for kind in KINDS}
     sizes = ", ".join(f"{kind} {peaks[kind] / 2**20:,.0f} MiB" for kind in KINDS)
     what = f"{graphs} graphs of {nodes:,} nodes, degree {degree:g}"
@@ -25,32 +25,27 @@ def measure_training(graphs: int, nodes: int, degree: float) -> list[Figure]:
     raw = {"peak_extra_bytes": peaks}
     name = f"training memory, reference / native: {what}"
     return [
-        Figure(name, native, native, native, bar=MEMORY_BAR, note=sizes, raw=raw),
-        Figure(f"training memory, reference / twin: {what}", twin, twin, twin),
+        Measurement.single(name, native, bar=MEMORY_BAR, note=sizes, raw=raw),
+        Measurement.single(f"training memory, reference / twin: {what}", twin),
     ]
 
 
-def measure_inference(nodes: int, degree: float, headline: bool) -> Figure:
-    """Peak extra bytes per node of inference on one large graph."""
+def measure_inference(nodes: int, degree: float, headline: bool) -> Measurement:
+    """Measure the peak extra bytes per node of inference on one large graph."""
     extra = peak("inference", "native", 1, nodes, degree)
     name = f"inference on one graph of {nodes:,} nodes: peak extra bytes per node"
     bar, value = NODE_BAR if headline else None, extra / nodes
     raw = {"peak_extra_bytes": extra}
-    return Figure(name, value, value, value, bar=bar, at_most=True, unit=" B", raw=raw)
+    return Measurement.single(name, value, bar=bar, at_most=True, unit=" B", raw=raw)
 
 
 def peak(task: str, kind: str, graphs: int, nodes: int, degree: float) -> int:
-    """Peak extra bytes of one pass in a fresh process."""
-    words = [sys.executable, "-m", "benchmarks.memory", task, kind]
-    words += [str(graphs), str(nodes), str(degree)]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(words[2:])} failed:\n{done.stderr.strip()[-2000:]}")
-    return int(json.loads(done.stdout.splitlines()[-1])["extra"])
+    """Measure the peak extra bytes of one pass in a fresh process."""
+    return int(run_module("benchmarks.memory", task, kind, graphs, nodes, degree)["extra"])
 
 
 def worker(task: str, kind: str, graphs: int, nodes: int, degree: float) -> int:
-    """Extra bytes that one pass needed, after a warm-up on two small graphs."""
+    """Measure the extra bytes of one pass in this process, after a warm-up on two small graphs."""
     from benchmarks.data import random_batch
     from benchmarks.subject import Energies, Subject, build
 

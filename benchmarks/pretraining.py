@@ -1,4 +1,4 @@
-"""How long each baseline's pretraining at node level takes with the paper's settings, all folds."""
+"""Estimate how long the baselines' pretraining takes on all node folds."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from artlas_paper import datasets
 from artlas_paper.methods.registry import METHODS
 from artlas_paper.protocol import CENTRES, SOURCES
 from benchmarks.data import SEED
-from benchmarks.report import Figure
+from benchmarks.report import Measurement
 from benchmarks.timing import Spread, seconds
 
 
-def measure(root: Path, steps: int) -> Iterable[Figure]:
-    """Hours of all folds, by steps on ego-graphs of the sources of the first one.
+def measure(root: Path, steps: int) -> Iterable[Measurement]:
+    """Estimate the hours of all folds from a few steps on the sources of the first fold.
 
-    A fold passes as many graphs in an epoch as its four sources have.
+    An epoch of a fold processes as many graphs as its four sources have.
     """
     egos = {
         name: datasets.load_egos(name, root, "paper", CENTRES, verbose=False)
         for name in SOURCES["node"]
     }
-    passed = (len(egos) - 1) * sum(map(len, egos.values()))  # in an epoch of each fold
+    processed = (len(egos) - 1) * sum(map(len, egos.values()))  # in one epoch of every fold
     rng, sources = np.random.default_rng(SEED), list(egos)[1:]
     for entry in METHODS.values():
         training = entry.training["node"]
@@ -38,12 +38,13 @@ def measure(root: Path, steps: int) -> Iterable[Figure]:
         step = entry.make("node", chosen).stepper(chosen, training)
         with glibc_malloc.reuse_large_blocks():
             seconds(step)
-            took = [seconds(step) for _ in range(steps)]
-        hours = [each / (count * len(sources)) * passed * training.epochs / 3600 for each in took]
-        yield Figure.of(
+            times = [seconds(step) for _ in range(steps)]
+        graphs = count * len(sources)
+        hours = [each / graphs * processed * training.epochs / 3600 for each in times]
+        yield Measurement.of(
             f"{entry.title}, pretraining of all node folds, {training.epochs} epochs",
             Spread.of(hours),
             unit=" h",
             note=f"{torch.get_num_threads()} threads",
-            raw={"step": took, "graphs": count * len(sources)},
+            raw={"step": times, "graphs": graphs},
         )

@@ -1,7 +1,7 @@
-"""The published form of SCGFM-ART, written plainly: padded, log-domain, autograd throughout.
+"""The published form of SCGFM-ART in plain PyTorch: padded, log-domain, autograd throughout.
 
 Everything static about a batch (clean edges, sparse adjacency, measures, padding slots) is made
-once in :class:`PaddedBatch`, outside what is timed; the published code repeats it at every step.
+once in :class:`PaddedBatch`, outside the timings; the published code repeats it at every step.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class GinLayer:
 
 @dataclass(frozen=True)
 class Weights:
-    """Every tensor the published form needs, borrowed from a model rather than copied."""
+    """Every tensor the published form needs; views of a model's parameters, not copies."""
 
     atlas: Tensor
     lift: tuple[Tensor, Tensor]
@@ -43,7 +43,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Settings:
-    """The numbers that shape the forward pass."""
+    """The settings of the forward pass."""
 
     temperature: float
     iterations: int = 20
@@ -52,7 +52,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class PaddedBatch:
-    """Many graphs as one edge list, and the slots of their nodes in a [B, Nmax] table."""
+    """Graphs as one edge list, with the slots of their nodes in a [B, Nmax] table."""
 
     count: int
     widest: int
@@ -96,20 +96,20 @@ class PaddedBatch:
 
 
 def _measure(graph: Tensor, degree: Tensor, count: int) -> Tensor:
-    """Degree measure mu of every node, which is uniform where a graph has no edge."""
+    """Compute the degree measure mu of every node; uniform where a graph has no edge."""
     mass = degree.double() + TINY
     total = torch.zeros(count).double().index_add(0, graph, mass)
     return (mass / total[graph]).float()
 
 
 def relations(atlas: Tensor) -> Tensor:
-    """B_k = Hollow(sigmoid((Z_k + Z_k^T) / 2)), [K, M, M]."""
+    """Compute B_k = Hollow(sigmoid((Z_k + Z_k^T) / 2)), [K, M, M]."""
     hollow = 1.0 - torch.eye(atlas.shape[-1])
     return torch.sigmoid((atlas + atlas.transpose(1, 2)) / 2) * hollow
 
 
 def encode_nodes(weights: Weights, batch: PaddedBatch) -> Tensor:
-    """Residual GIN on the normalised degree, neighbours summed with index_add, [N, D]."""
+    """Encode nodes by a residual GIN on the normalised degree, [N, D]."""
     h = torch.relu(functional.linear(batch.degree_input, *weights.lift))
     for layer in weights.layers:
         neighbours = torch.zeros_like(h).index_add(0, batch.target, h[batch.source])
@@ -122,7 +122,7 @@ def encode_nodes(weights: Weights, batch: PaddedBatch) -> Tensor:
 
 
 def encode_bases(weights: Weights, bases: Tensor) -> Tensor:
-    """Shared row-wise MLP on B_k, [K, M, D]."""
+    """Encode roles by a shared row-wise MLP on B_k, [K, M, D]."""
     r = bases
     for index, (matrix, bias) in enumerate(weights.base_encoder):
         r = functional.linear(torch.relu(r) if index else r, matrix, bias)
@@ -130,7 +130,7 @@ def encode_bases(weights: Weights, bases: Tensor) -> Tensor:
 
 
 def logits(weights: Weights, batch: PaddedBatch, bases: Tensor) -> Tensor:
-    """Scaled dot products of nodes and roles, padded with zeros, [B, K, Nmax, M]."""
+    """Compute scaled dot products of nodes and roles, padded with zeros, [B, K, Nmax, M]."""
     h = encode_nodes(weights, batch)
     table = h.new_zeros(batch.count * batch.widest, h.shape[1]).index_copy(0, batch.slot, h)
     query = functional.linear(table.view(batch.count, batch.widest, -1), weights.query)
@@ -139,10 +139,10 @@ def logits(weights: Weights, batch: PaddedBatch, bases: Tensor) -> Tensor:
 
 
 def sinkhorn(scores: Tensor, mu: Tensor, settings: Settings) -> Tensor:
-    """Couplings after full-matrix log-domain iterations (rows first) and one rounding.
+    """Compute couplings by log-domain iterations on full matrices, rows first, and one rounding.
 
-    The einsum leaves permuted strides, on which the published code runs; one copy here makes every
-    later logsumexp faster, up to 1.3 times.
+    The published code runs on the permuted strides that the einsum leaves. One copy here makes
+    every later logsumexp up to 1.3 times faster.
     """
     log_t = scores.contiguous() / settings.temperature
     if settings.clamp is not None:
@@ -167,7 +167,7 @@ def round_to_polytope(t: Tensor, mu: Tensor) -> Tensor:
 
 
 def neighbour_sum(t: Tensor, batch: PaddedBatch) -> Tensor:
-    """A T for padded couplings: gather to [N, K * M], multiply, scatter back."""
+    """Compute A T of padded couplings: gather to [N, K * M], multiply, scatter back."""
     count, k, widest, m = t.shape
     flat = t.transpose(1, 2).reshape(count * widest, k * m)
     dense = flat.index_select(0, batch.slot)
@@ -181,7 +181,7 @@ def neighbour_sum(t: Tensor, batch: PaddedBatch) -> Tensor:
 
 
 def energies(weights: Weights, batch: PaddedBatch, settings: Settings) -> Tensor:
-    """e = max(0, chi_A + chi_B - 2 <A T, T B>), [B, K]."""
+    """Compute e = max(0, chi_A + chi_B - 2 <A T, T B>), [B, K]."""
     bases = relations(weights.atlas)
     t = sinkhorn(logits(weights, batch, bases), batch.mu, settings)
     t_b = torch.einsum("bknm,kml->bknl", t, bases)
@@ -191,6 +191,6 @@ def energies(weights: Weights, batch: PaddedBatch, settings: Settings) -> Tensor
 
 
 def coverage(energy: Tensor, temperature: float) -> Tensor:
-    """Soft-min coverage of every graph, [B]."""
+    """Compute the soft-min coverage of every graph, [B]."""
     soft = torch.logsumexp(-energy / temperature, dim=1) - math.log(energy.shape[1])
     return -temperature * soft

@@ -1,4 +1,4 @@
-"""What was measured: figures, the table they are printed in, and the JSON they are kept in."""
+"""Measurements, the table they are printed in, and the JSON file they are stored in."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from rich.table import Table
 from benchmarks.timing import Spread
 
 ROOT = Path(__file__).resolve().parents[1]
-BUSY = 1.0  # load average from which timings are doubtful
-NOISY = 2.0  # highest over lowest round from which a figure is
+BUSY = 1.0  # load average above which timings are doubtful
+NOISY = 2.0  # ratio of the highest to the lowest round above which a measurement is noisy
 PACKAGES = ("artlas", "torch", "numpy", "scipy", "POT")
 
 
 @dataclass(frozen=True)
-class Figure:
-    """One measured number, its spread, and the bar it is held to (None: for information)."""
+class Measurement:
+    """One number, its spread over rounds, and the bar it must meet (None: for information)."""
 
     name: str
     measured: float
@@ -39,13 +39,18 @@ class Figure:
     raw: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, name: str, spread: Spread, **rest: Any) -> Figure:
-        """A figure whose number and range come from repeated rounds."""
+    def of(cls, name: str, spread: Spread, **rest: Any) -> Measurement:
+        """Make a measurement of the median and range of repeated rounds."""
         return cls(name, spread.median, spread.low, spread.high, **rest)
+
+    @classmethod
+    def single(cls, name: str, value: float, **rest: Any) -> Measurement:
+        """Make a measurement of one value without a spread."""
+        return cls(name, value, value, value, **rest)
 
     @property
     def verdict(self) -> str:
-        """`pass`, `MISS`, or nothing where no bar applies."""
+        """Whether the bar is met: `pass`, `MISS`, or empty without a bar."""
         if self.bar is None:
             return ""
         met = self.measured <= self.bar if self.at_most else self.measured >= self.bar
@@ -53,49 +58,50 @@ class Figure:
 
     @property
     def noisy(self) -> bool:
-        """Whether the rounds differ so much that the number should not be relied on."""
+        """Whether the rounds differ too much for the number to be reliable."""
         return self.high > NOISY * self.low > 0
 
     @property
     def bar_text(self) -> str:
-        """The bar as the table shows it."""
+        """The bar, formatted for the table."""
         if self.bar is None:
             return ""
         return f"{'at most' if self.at_most else 'at least'} {self.bar:,g}{self.unit}"
 
 
 class Report:
-    """Figures as they arrive: printed one by one, saved after each, a table at the end."""
+    """Print measurements as they arrive, save after each, and make a table at the end."""
 
     def __init__(self, console: Console, out: Path, settings: dict[str, Any]) -> None:
         self.console = console
         self.out = out
-        self.figures: list[Figure] = []
+        self.measurements: list[Measurement] = []
         self.failures: list[str] = []
         self.header: dict[str, Any] = {"settings": settings, **provenance()}
 
     def warn_if_busy(self) -> None:
-        """Say so if other processes keep the machine busy: timings mean little then."""
+        """Warn if other processes keep the machine busy, because timings are unreliable then."""
         load = os.getloadavg()[0]
         if load > BUSY:
             self.console.print(f"[yellow]load is {load:.1f}: timings will be noisy[/]")
 
-    def add(self, figure: Figure) -> None:
-        """Keep a figure, show it, and save everything measured so far."""
-        self.figures.append(figure)
-        verdict = f"  [{_colour(figure)}]{figure.verdict}[/]" if figure.verdict else ""
-        self.console.print(f"  {figure.name}: {_number(figure.measured)}{figure.unit}{verdict}")
+    def add(self, measurement: Measurement) -> None:
+        """Add a measurement, print it, and save everything measured so far."""
+        self.measurements.append(measurement)
+        verdict = measurement.verdict and f"  [{_colour(measurement)}]{measurement.verdict}[/]"
+        value = f"{_number(measurement.measured)}{measurement.unit}"
+        self.console.print(f"  {measurement.name}: {value}{verdict}")
         self.save()
 
     def fail(self, group: str, reason: str) -> None:
-        """Keep the reason why a group of figures could not be measured."""
+        """Record why a group could not be measured."""
         self.failures.append(f"{group}: {reason}")
         self.console.print(f"  [red]{group} not measured:[/] {reason}", soft_wrap=True)
         self.save()
 
     def save(self) -> None:
-        """Write the JSON, whole or not at all."""
-        figures = [{**asdict(f), "verdict": f.verdict, "noisy": f.noisy} for f in self.figures]
+        """Write the JSON atomically."""
+        figures = [{**asdict(m), "verdict": m.verdict, "noisy": m.noisy} for m in self.measurements]
         self.header["machine"]["load_after"] = os.getloadavg()[0]
         content = {**self.header, "figures": figures, "failures": self.failures}
         self.out.parent.mkdir(parents=True, exist_ok=True)
@@ -104,37 +110,37 @@ class Report:
         partial.replace(self.out)
 
     def table(self) -> Table:
-        """All figures beside their bars."""
+        """Make a table of all measurements and their bars."""
         table = Table(title="artlas benchmarks", title_justify="left")
         for heading in ("figure", "bar", "measured", "spread", ""):
             table.add_column(heading, justify="left" if heading in ("figure", "") else "right")
-        for f in self.figures:
-            spread = "" if f.low == f.high else f"{_number(f.low)} - {_number(f.high)}"
-            verdict = f"[{_colour(f)}]{f.verdict}[/]" + (" [yellow]noisy[/]" if f.noisy else "")
-            name = f"{f.name}\n  [dim]{f.note}[/]" if f.note else f.name
-            table.add_row(name, f.bar_text, _number(f.measured) + f.unit, spread, verdict)
+        for m in self.measurements:
+            spread = "" if m.low == m.high else f"{_number(m.low)} - {_number(m.high)}"
+            verdict = f"[{_colour(m)}]{m.verdict}[/]" + (" [yellow]noisy[/]" if m.noisy else "")
+            name = f"{m.name}\n  [dim]{m.note}[/]" if m.note else m.name
+            table.add_row(name, m.bar_text, _number(m.measured) + m.unit, spread, verdict)
         return table
 
     @property
     def missed(self) -> int:
-        """How many bars were not met, or not measured."""
-        return sum(f.verdict == "MISS" for f in self.figures) + len(self.failures)
+        """The number of bars that were not met or not measured."""
+        return sum(m.verdict == "MISS" for m in self.measurements) + len(self.failures)
 
 
-def _colour(figure: Figure) -> str:
-    """Green for a bar that is met, red for one that is not, dim for information."""
-    return {"pass": "green", "MISS": "bold red"}.get(figure.verdict, "dim")
+def _colour(measurement: Measurement) -> str:
+    """Choose green for a bar that is met, red for one that is missed, dim without a bar."""
+    return {"pass": "green", "MISS": "bold red"}.get(measurement.verdict, "dim")
 
 
 def _number(value: float) -> str:
-    """A number with about three significant digits."""
+    """Format a number with about three significant digits."""
     if abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}"
 
 
 def provenance() -> dict[str, Any]:
-    """The commit, date, machine and versions a result belongs to."""
+    """Describe the commit, date, machine and versions of a run."""
     return {
         "commit": _git("rev-parse", "HEAD") or "none",
         "dirty": bool(_git("status", "--porcelain")),
@@ -151,13 +157,13 @@ def provenance() -> dict[str, Any]:
 
 
 def _git(*arguments: str) -> str:
-    """The output of a git command in this repository, empty if there is none."""
+    """Return the output of a git command in this repository, empty if it fails."""
     done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def _cpu_model() -> str:
-    """The processor's name."""
+    """Return the name of the processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -167,11 +173,11 @@ def _cpu_model() -> str:
 
 
 def _versions() -> dict[str, str]:
-    """Installed versions of the packages that matter."""
-    found = {}
+    """Return the installed versions of the packages measured."""
+    versions = {}
     for name in PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            versions[name] = "not installed"
+    return versions

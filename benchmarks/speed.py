@@ -1,4 +1,4 @@
-"""Inference and training of the reference, the native kernels and the twin, side by side."""
+"""Time inference and training of the reference, the native kernels and the twin."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from benchmarks.arithmetic import GEMM_MULTIPLY_ADDS, gemm_call, multiply_adds
 from benchmarks.data import Batch
-from benchmarks.report import Figure
+from benchmarks.report import Measurement
 from benchmarks.subject import Energies, Subject, agreement, build, executed_steps, shape_of
 from benchmarks.timing import Call, Rounds, Seconds, Spread, interleave, ratio
-from benchmarks.work import GEMM_MULTIPLY_ADDS, gemm_call, multiply_adds
 
 TWIN_BAR = 2.0
 GEMM_BAR = 3.0
@@ -19,7 +19,7 @@ GEMM_BAR = 3.0
 
 @dataclass(frozen=True)
 class Bars:
-    """What the native kernels must reach on one data set."""
+    """The speedups that the native kernels must reach on one data set."""
 
     inference: float
     training: float
@@ -27,7 +27,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Case:
-    """Some batches with one kind of weights, timed together, and how to time them."""
+    """Batches with one kind of weights that are timed together, and how to time them."""
 
     subjects: list[Subject]
     label: str
@@ -38,11 +38,11 @@ class Case:
 
 def measure(
     batches: list[Batch], sharp: bool, bars: Bars | None, rounds: Rounds
-) -> Iterator[Figure]:
-    """All speed figures of some batches of one data set."""
+) -> Iterator[Measurement]:
+    """Measure the speed on batches of one data set."""
     subjects = [build(batch, sharp) for batch in batches]
     label = f"{batches[0].name}, {'sharp' if sharp else 'fresh'} weights"
-    case = Case(subjects, label, _facts(batches, subjects), bars, rounds)
+    case = Case(subjects, label, _describe_case(batches, subjects), bars, rounds)
     yield from _inference(case)
     yield from _training(case)
     yield _preparation(case)
@@ -55,8 +55,8 @@ CONTENDERS: dict[str, Callable[[Subject], Energies]] = {
 }
 
 
-def _inference(case: Case) -> Iterator[Figure]:
-    """Inference ratios, and the native time over the GEMM time of the same arithmetic."""
+def _inference(case: Case) -> Iterator[Measurement]:
+    """Measure inference ratios, and native time over GEMM time of the same arithmetic."""
     calls: dict[str, Call] = {
         name: partial(_each, [partial(s.infer, energies(s)) for s in case.subjects])
         for name, energies in CONTENDERS.items()
@@ -67,8 +67,8 @@ def _inference(case: Case) -> Iterator[Figure]:
     yield from _against_gemm(case, times)
 
 
-def _training(case: Case) -> Iterator[Figure]:
-    """Ratios of one training step, forward and backward."""
+def _training(case: Case) -> Iterator[Measurement]:
+    """Measure the ratios of one training step, forward and backward."""
     calls: dict[str, Call] = {}
     for name, energies in CONTENDERS.items():
         kernels = name if name in ("native", "twin") else None
@@ -79,8 +79,8 @@ def _training(case: Case) -> Iterator[Figure]:
     yield _twin("training step", case, times, TWIN_BAR if case.bars else None)
 
 
-def _preparation(case: Case) -> Figure:
-    """What follows from the graphs alone is made once for both, outside the other timings."""
+def _preparation(case: Case) -> Measurement:
+    """Time what both prepare once from the graphs alone, outside the other timings."""
     makers = {"reference": Subject.prepare_reference, "native": Subject.prepare_native}
     calls: dict[str, Call] = {
         name: partial(_each, [partial(make, s) for s in case.subjects])
@@ -90,37 +90,39 @@ def _preparation(case: Case) -> Figure:
     medians = {n: Spread.of(times[n]).median / len(case.subjects) for n in times}
     note = ", ".join(f"{n} {1e3 * t:,.2f} ms a batch" for n, t in medians.items())
     name = f"made once for a batch (padding or joining), reference / native: {case.label}"
-    return Figure.of(name, ratio(times, "reference", "native"), note=note, raw={"seconds": times})
+    return Measurement.of(
+        name, ratio(times, "reference", "native"), note=note, raw={"seconds": times}
+    )
 
 
 def _each(calls: Sequence[Call]) -> None:
-    """Make every call."""
+    """Run every call."""
     for call in calls:
         call()
 
 
-def _headline(kind: str, case: Case, times: Seconds, bar: float | None) -> Figure:
-    """The reference's time over ours, with the timings of every contender."""
+def _headline(kind: str, case: Case, times: Seconds, bar: float | None) -> Measurement:
+    """Make the measurement of the reference's time over ours, with all timings."""
     name = f"{kind}, reference / native: {case.label}"
     count = len(case.subjects)
     medians = {n: Spread.of(times[n]).median / count for n in ("reference", "native")}
     note = ", ".join(f"{n} {1e3 * t:,.1f} ms a batch" for n, t in medians.items())
     note = f"{note}; {case.facts['origin']}"
     raw = {**case.facts, "seconds": times}
-    return Figure.of(name, ratio(times, "reference", "native"), bar=bar, note=note, raw=raw)
+    return Measurement.of(name, ratio(times, "reference", "native"), bar=bar, note=note, raw=raw)
 
 
-def _twin(kind: str, case: Case, times: Seconds, bar: float | None) -> Figure:
-    """The reference's time over the twin's."""
+def _twin(kind: str, case: Case, times: Seconds, bar: float | None) -> Measurement:
+    """Make the measurement of the reference's time over the twin's."""
     name = f"{kind}, reference / twin: {case.label}"
-    return Figure.of(name, ratio(times, "reference", "twin"), bar=bar)
+    return Measurement.of(name, ratio(times, "reference", "twin"), bar=bar)
 
 
-def _against_gemm(case: Case, times: Seconds) -> Iterator[Figure]:
-    """Native inference time over the time of its multiply-adds at the GEMM rate.
+def _against_gemm(case: Case, times: Seconds) -> Iterator[Measurement]:
+    """Compare native inference time with the time of its multiply-adds at the GEMM rate.
 
-    Once as the method counts them on the graphs, and once as they are executed, after alike nodes
-    were joined; both with the Sinkhorn iterations really run.
+    Multiply-adds are counted on the graphs, as the method states them, and as executed, after
+    equivalent nodes are merged; both with the Sinkhorn iterations actually run.
     """
     rate = GEMM_MULTIPLY_ADDS / Spread.of(times["gemm"]).median
     for words, joined in {"the method's": False, "the executed": True}.items():
@@ -139,11 +141,11 @@ def _against_gemm(case: Case, times: Seconds) -> Iterator[Figure]:
         raw = {"multiply_adds": work, "steps": steps, "gemm_multiply_adds_per_second": rate}
         name = f"inference, native / GEMM time of {words} multiply-adds: {case.label}"
         bar = GEMM_BAR if case.bars and not joined else None
-        yield Figure.of(name, Spread.of(values), bar=bar, at_most=True, note=note, raw=raw)
+        yield Measurement.of(name, Spread.of(values), bar=bar, at_most=True, note=note, raw=raw)
 
 
-def _facts(batches: list[Batch], subjects: list[Subject]) -> dict[str, Any]:
-    """What the timings belong to; refuses to time what does not agree."""
+def _describe_case(batches: list[Batch], subjects: list[Subject]) -> dict[str, Any]:
+    """Describe what is timed; raise if the contenders disagree."""
     gaps = {k: max(agreement(s, k) for s in subjects) for k in ("native", "twin")}
     plain, joined = ([s.size(j) for s in subjects] for j in (False, True))
     return {

@@ -1,4 +1,4 @@
-"""The model under test, and its weights in the reference's terms."""
+"""The model under test on a batch of graphs, in our form and in the reference's."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import artlas
 from artlas.kernels.structure import Structure
 from artlas.method.encoder import GINLayer
 from benchmarks import reference
+from benchmarks.arithmetic import Shape
 from benchmarks.data import Batch
 from benchmarks.reference import GinLayer, PaddedBatch, Settings, Weights
-from benchmarks.work import Shape
 
 Energies = Callable[[], Tensor]
 
@@ -25,7 +25,7 @@ RTOL, ATOL = 1e-4, 1e-5
 
 
 class Disagreement(RuntimeError):
-    """Two contenders do not compute the same energies, so that their times say nothing."""
+    """Two contenders compute different energies, so their times cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class Subject:
 
     @cached_property
     def padded(self) -> PaddedBatch:
-        """The graphs as the reference takes them."""
+        """The graphs in the reference's padded form."""
         return PaddedBatch.of(self.graphs.node_ptr, self.graphs.row_ptr, self.graphs.col)
 
     @cached_property
     def weights(self) -> Weights:
-        """The model's weights as the reference takes them."""
+        """The model's weights in the reference's form."""
         return weights_of(self.model)
 
     @property
@@ -52,7 +52,7 @@ class Subject:
         return settings_of(self.model)
 
     def prepare_reference(self) -> None:
-        """Make what the reference needs of the graphs alone."""
+        """Prepare the graphs for the reference."""
         PaddedBatch.of(self.graphs.node_ptr, self.graphs.row_ptr, self.graphs.col)
 
     def prepare_native(self) -> None:
@@ -72,28 +72,28 @@ class Subject:
             return self.model.prepare(self.graphs)
 
     def reference_energies(self) -> Tensor:
-        """Energies of the published form."""
+        """Compute the energies by the reference."""
         return reference.energies(self.weights, self.padded, self.settings)
 
     def size(self, joined: bool) -> tuple[int, int]:
-        """Nodes and stored entries, of the graphs or with alike nodes joined as they are run."""
+        """Count nodes and stored entries; joined: after equivalent nodes are merged."""
         if not joined:
             return self.graphs.num_nodes, 2 * self.graphs.num_edges
         return self.native.num_nodes, len(self.native.col)
 
     def our_energies(self, kernels: str) -> Tensor:
-        """Energies of artlas with the kernels named, differentiable where gradients are on."""
+        """Compute the energies by artlas with the kernels named; differentiable."""
         prepared = self.native if kernels == "native" else self.twin
         with artlas.kernels.use(kernels):
             return self.model.energies(prepared)
 
     def infer(self, energies: Energies) -> Tensor:
-        """One inference pass: energies without gradients."""
+        """Run one inference pass: energies without gradients."""
         with torch.no_grad():
             return energies()
 
     def train(self, energies: Energies, kernels: str | None = None) -> None:
-        """One training step without the optimiser: coverage, forward and backward."""
+        """Run one training step without the optimiser: coverage, forward and backward."""
         self.model.zero_grad(set_to_none=True)
         temperature = self.model.config.coverage_temperature
         if kernels is None:
@@ -104,7 +104,7 @@ class Subject:
 
 
 def build(batch: Batch, sharp: bool) -> Subject:
-    """An untrained model on a batch, its logits made like a trained model's if `sharp`."""
+    """Build an untrained model on a batch; sharp: with logits as large as after training."""
     model = artlas.ART(artlas.ArtConfig())
     graphs = artlas.Graphs.from_edges(batch.edge_lists())
     subject = Subject(model, graphs, 1.0)
@@ -115,10 +115,10 @@ def build(batch: Batch, sharp: bool) -> Subject:
 def sharpen(subject: Subject) -> float:
     """Make the logits of an untrained model as large and uneven as training makes them.
 
-    The common part of all nodes and of all roles, which Sinkhorn absorbs at once, is taken out
-    by the last biases; then the query projection is scaled, by the factor returned, until the
-    median graph-base pair has a largest scaled logit of 20. Without the first, logits of +-20
-    would still converge in a few iterations.
+    First the last biases subtract the part common to all nodes and to all roles, which Sinkhorn
+    absorbs at once: with it, even logits of +-20 would converge in a few iterations. Then the query
+    projection is scaled, by the factor returned, until the median graph-base pair has a largest
+    scaled logit of 20.
     """
     weights, padded = subject.weights, subject.padded
     bases = reference.relations(weights.atlas)
@@ -131,7 +131,7 @@ def sharpen(subject: Subject) -> float:
 
 
 def agreement(subject: Subject, kernels: str) -> float:
-    """Largest difference of our energies from the reference's; refuses a real one."""
+    """Return the largest difference of our energies from the reference's; raise if too large."""
     expected = subject.infer(subject.reference_energies)
     measured = subject.infer(lambda: subject.our_energies(kernels))
     gap = (measured - expected).abs()
@@ -144,10 +144,10 @@ def agreement(subject: Subject, kernels: str) -> float:
 
 
 def executed_steps(subject: Subject) -> float:
-    """Mean Sinkhorn iterations the native kernels ran per node and base.
+    """Compute the mean number of Sinkhorn iterations that the native kernels ran per node and base.
 
-    They stop a pair once its scalings repeat to the bit; the scalings kept for the gradient,
-    [G, K, 2, steps, M], tell when.
+    The kernels stop a pair once its scalings repeat to the bit. The scalings saved for the
+    gradient, [G, K, 2, steps, M], show when that was.
     """
     saved: Tensor = subject.our_energies("native").grad_fn.saved_tensors[-1]  # type: ignore
     moved = (saved[:, :, :, 1:] != saved[:, :, :, :-1]).any(4).any(2)
@@ -158,19 +158,19 @@ def executed_steps(subject: Subject) -> float:
 
 
 def settings_of(model: artlas.ART) -> Settings:
-    """The reference's settings for a model's configuration."""
+    """Return the reference's settings for a model's configuration."""
     config = model.config
     return Settings(config.temperature, config.steps, config.logit_clamp)
 
 
 def shape_of(model: artlas.ART) -> Shape:
-    """The sizes that decide the arithmetic."""
+    """Return the sizes that determine the amount of arithmetic."""
     c = model.config
     return Shape(c.bases, c.roles, c.hidden, c.layers, c.steps)
 
 
 def weights_of(model: artlas.ART) -> Weights:
-    """The model's own parameters, under the reference's names."""
+    """Return the model's own parameters under the reference's names."""
     encoder = model.encoder
     layers = [
         GinLayer(layer.epsilon, _pair(layer.inner), _pair(layer.outer), _pair(layer.norm))
@@ -188,5 +188,5 @@ def weights_of(model: artlas.ART) -> Weights:
 
 
 def _pair(module: Any) -> tuple[Tensor, Tensor]:
-    """Weight and bias of a layer."""
+    """Return the weight and bias of a layer."""
     return module.weight, module.bias

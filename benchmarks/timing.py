@@ -1,4 +1,4 @@
-"""Interleaved timings: every contender once per round, compared within the round."""
+"""Interleave timings: every contender runs once per round, and is compared within the round."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-LONG_CALL = 1.0  # seconds; longer calls are warmed up once
+LONG_CALL = 1.0  # seconds; longer calls are warmed up only once
 Call = Callable[[], object]
 Seconds = dict[str, list[float]]
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """How long to repeat: at least `least` rounds, then until `budget` seconds or `most`."""
+    """How often to repeat: `least` rounds, then more until `budget` seconds or `most` rounds."""
 
     least: int
     most: int
@@ -25,7 +25,7 @@ class Rounds:
 
 @dataclass(frozen=True)
 class Spread:
-    """The median of a list of per-round values, and its range."""
+    """The median and range of values, one per round."""
 
     median: float
     low: float
@@ -33,12 +33,12 @@ class Spread:
 
     @classmethod
     def of(cls, values: list[float]) -> Spread:
-        """Summarise a list of values."""
+        """Summarise values."""
         return cls(statistics.median(values), min(values), max(values))
 
 
 def seconds(call: Call, repeats: int = 1) -> float:
-    """Mean wall time of a call over back-to-back repeats."""
+    """Measure the mean wall time of a call over back-to-back repeats."""
     gc.collect()
     start = time.perf_counter()
     for _ in range(repeats):
@@ -47,7 +47,7 @@ def seconds(call: Call, repeats: int = 1) -> float:
 
 
 def repeats_for(call: Call, shortest: float) -> int:
-    """Warm a call up, and say how often to repeat it so that one timing is long enough."""
+    """Warm a call up, and return how often to repeat it for a timing of `shortest` seconds."""
     once = seconds(call)
     if once < LONG_CALL:
         once = seconds(call)
@@ -55,7 +55,7 @@ def repeats_for(call: Call, shortest: float) -> int:
 
 
 def interleave(calls: Mapping[str, Call], rounds: Rounds) -> Seconds:
-    """Time every call once per round, in an order that rotates; short calls are repeated."""
+    """Time every call once per round, in rotating order; repeat short calls."""
     names = list(calls)
     repeats = {n: repeats_for(calls[n], rounds.shortest) for n in names}
     measured: Seconds = {n: [] for n in names}
@@ -70,6 +70,6 @@ def interleave(calls: Mapping[str, Call], rounds: Rounds) -> Seconds:
 
 
 def ratio(measured: Seconds, above: str, below: str) -> Spread:
-    """Median and range of one contender's time over another's, round by round."""
+    """Summarise the ratio of one contender's time to another's, round by round."""
     pairs = zip(measured[above], measured[below], strict=True)
     return Spread.of([a / b for a, b in pairs])

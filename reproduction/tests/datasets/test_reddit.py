@@ -9,7 +9,7 @@ from artlas.errors import ReadError
 from artlas.nodes.ego import ego_graphs
 from artlas_paper.datasets import reddit
 from artlas_paper.datasets.centres import choose_centres
-from benchmarks.stand_in import write_reddit
+from benchmarks.synthetic_reddit import write_reddit
 
 
 @pytest.fixture(scope="module")

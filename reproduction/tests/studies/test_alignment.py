@@ -12,7 +12,7 @@ import torch
 import artlas
 from artlas import kernels
 from artlas.datasets import real_networks
-from artlas_paper.studies import alignment
+from artlas_paper.studies import alignment, alignment_report
 
 
 def test_agreement_counts_orders_and_nearest_bases():
@@ -43,14 +43,14 @@ def test_the_quick_commands(quick_study, tmp_path, name):
     if name == "alignment":
         (record,) = records
         schemes = record["schemes"]
-        assert set(schemes) == set(alignment.SCHEMES)
+        assert set(schemes) == set(alignment_report.SCHEMES)
         assert schemes["reference"]["rho"] == schemes["reference"]["top"] == 1
         refined = schemes["ART + 10 steps"]
         assert refined["raised"] <= 1e-6
         assert schemes["ART"]["energy"] > refined["energy"] >= schemes["from ART"]["energy"] - 1e-9
         assert schemes["from ART"]["energy"] >= schemes["reference"]["energy"]
         assert sum(record["wins"]) == pytest.approx(1, abs=1e-3)
-        few, many = (schemes[name] for name in alignment.ENTROPIC)
+        few, many = (schemes[name] for name in alignment_report.ENTROPIC)
         assert many["entropic_rho"] == many["entropic_top"] == 1
         assert few["entropic_rho"] > 0.99  # so strong that ten steps are enough
     else:

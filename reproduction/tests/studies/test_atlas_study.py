@@ -1,4 +1,4 @@
-"""Utilization of the atlas: the measures on cases that can be counted, and the quick command."""
+"""The study of the atlas: measures on small cases with known values, and the quick command."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ THREE = ["BZR", "IMDB-BINARY", "PROTEINS"]
 
 
 def test_effective_number_of_bases():
-    assert atlas.effective(np.full(16, 1 / 16)) == pytest.approx(16)
-    assert atlas.effective(np.array([0.5, 0.5, 0.0])) == pytest.approx(2)
-    assert atlas.effective(np.array([1.0, 0.0])) == pytest.approx(1)
+    assert atlas.effective_bases(np.full(16, 1 / 16)) == pytest.approx(16)
+    assert atlas.effective_bases(np.array([0.5, 0.5, 0.0])) == pytest.approx(2)
+    assert atlas.effective_bases(np.array([1.0, 0.0])) == pytest.approx(1)
 
 
 def test_top_sets_and_their_overlap():
@@ -36,7 +36,7 @@ def test_chance_is_what_random_sets_give():
         sets = atlas.top_sets(rng.random((40, 5)), 8)
         jaccard.append(atlas.mean_jaccard(sets))
         union.append(len(set().union(*sets)))
-    expected = atlas.chance(40, 5)
+    expected = atlas.overlap_by_chance(40, 5)
     assert np.mean(jaccard) == pytest.approx(expected[0], abs=0.01)
     assert np.mean(union) == pytest.approx(expected[1], abs=0.4)
 
@@ -44,11 +44,11 @@ def test_chance_is_what_random_sets_give():
 def test_shift_of_classes():
     labels = np.array([0, 0, 1, 1])
     even = np.full((4, 3), 1 / 3)
-    assert atlas.largest_shift(even, labels) == pytest.approx(0)
+    assert atlas.largest_class_shift(even, labels) == pytest.approx(0)
     split = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
-    assert atlas.largest_shift(split, labels) == pytest.approx(0.5)
+    assert atlas.largest_class_shift(split, labels) == pytest.approx(0.5)
     uneven = np.array([[0.75, 0.25], [0.25, 0.75], [0.25, 0.75], [0.25, 0.75]])
-    assert atlas.largest_shift(uneven, labels) == pytest.approx(1 / 1.5 - 0.5)
+    assert atlas.largest_class_shift(uneven, labels) == pytest.approx(1 / 1.5 - 0.5)
 
 
 def test_variants_change_what_they_say():

@@ -1,4 +1,4 @@
-"""Forms of the atlas: the dense objectives against the kernels, training, and the records."""
+"""Forms of the atlas: dense objectives against the kernels, training, records and table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cases import from_dense, random_dense, sharpened
 import artlas
 from artlas import Graphs
 from artlas.method.config import UNIFORM
-from artlas_paper.studies import atlas_variants, contrast
+from artlas_paper.studies import atlas_variants, dense_objectives
 from artlas_paper.transfer import folds
 from artlas_paper.transfer.folds import Folds
 
@@ -31,7 +31,7 @@ def graphs():
 @pytest.mark.parametrize("epsilon", [1e-8, UNIFORM])
 def test_dense_couplings_are_the_kernels(graphs, epsilon):
     model = sharpened(dataclasses.replace(SMALL, measure_epsilon=epsilon), 5.0)
-    dense = contrast.dense_couplings(model, graphs, steps=200)
+    dense = dense_objectives.dense_couplings(model, graphs, steps=200)
     for g in range(len(graphs)):
         size = int(graphs.sizes[g])
         wanted = model.couplings(graphs[g])
@@ -42,7 +42,9 @@ def test_dense_couplings_are_the_kernels(graphs, epsilon):
 
 def test_pooled_by_each_base_is_the_pool_of_the_model(graphs):
     model = sharpened(SMALL, 5.0)
-    found = contrast.pooled(contrast.dense_couplings(model, graphs, 200), model)
+    found = dense_objectives.pool_degrees(
+        dense_objectives.dense_couplings(model, graphs, 200), model
+    )
     degree = graphs.degree.float()[:, None]
     wanted = model.pool_by_roles(graphs, degree).values.log1p()[:, :, 0]
     got = found.view(len(graphs), 3 * 4, 4)[:, :, 0]
@@ -51,32 +53,32 @@ def test_pooled_by_each_base_is_the_pool_of_the_model(graphs):
 
 def test_refinement_lowers_the_energy_and_keeps_the_marginals(graphs):
     model = artlas.ART(SMALL)
-    dense = contrast.dense_couplings(model, graphs)
-    found = contrast.refine(dense)
+    dense = dense_objectives.dense_couplings(model, graphs)
+    found = dense_objectives.refine(dense)
     better = dataclasses.replace(dense, couplings=found)
     assert (better.energies() < dense.energies()).all()
     rows, columns = dense.measure[:, None].expand(-1, 3, -1), torch.full((4, 3, 4), 0.25)
     torch.testing.assert_close(found.sum(3), rows, atol=1e-2, rtol=0)  # ten iterations
     torch.testing.assert_close(found.sum(2), columns, atol=1e-5, rtol=0)  # the last half of one
-    assert contrast.distillation(dense) > 0
-    assert contrast.distillation(better) < contrast.distillation(dense)
+    assert dense_objectives.distillation(dense) > 0
+    assert dense_objectives.distillation(better) < dense_objectives.distillation(dense)
 
 
-def test_views_lose_edges_and_nothing_else(graphs):
-    view = contrast.drop_edges(graphs, 0.5, torch.Generator().manual_seed(1))
+def test_a_view_loses_only_edges(graphs):
+    view = dense_objectives.drop_edges(graphs, 0.5, torch.Generator().manual_seed(1))
     assert torch.equal(view.node_ptr, graphs.node_ptr)
     for g in range(len(graphs)):
         less, more = view.to_scipy(g).toarray(), graphs.to_scipy(g).toarray()
         assert (less == less.T).all()
         assert (less <= more).all()
     assert 0.3 < len(view.col) / len(graphs.col) < 0.7
-    same = contrast.drop_edges(graphs, 0.0, torch.Generator())
+    same = dense_objectives.drop_edges(graphs, 0.0, torch.Generator())
     assert torch.equal(same.col, graphs.col)
 
 
-def test_contrast_knows_which_views_belong_together():
+def test_the_contrastive_loss_is_lower_for_matching_views():
     torch.manual_seed(0)
-    loss = contrast.Contrast(6).eval()
+    loss = dense_objectives.ContrastLoss(6).eval()
     first = torch.randn(8, 6)
     assert loss(first, first + 0.01) < loss(first, first.flip(0))
 
@@ -112,8 +114,8 @@ def test_records_and_table(monkeypatch, raw, tmp_path):
     monkeypatch.setattr(atlas_variants, "FORMS", {"tiny": atlas_variants.Form(SMALL, 2)})
     place = Folds("graph", root, tmp_path / "runs", artlas.PretrainConfig(), artlas.ArtConfig())
     made = [
-        *atlas_variants.study(place, "tiny", "BZR", [1, 2], [5]),
-        *atlas_variants.judge(place, "tiny", [1]),
+        *atlas_variants.compare_on_target(place, "tiny", "BZR", [1, 2], [5]),
+        *atlas_variants.score_on_sources(place, "tiny", [1]),
     ]
     rows = [(r["target"], r["variant"], r["seed"]) for r in made]
     assert rows == [
@@ -128,8 +130,8 @@ def test_records_and_table(monkeypatch, raw, tmp_path):
     ]
     trained = []
     monkeypatch.setattr(atlas_variants, "train_form", lambda *a: trained.append(a))
-    list(atlas_variants.study(place, "tiny", "BZR", [1], [5]))
+    list(atlas_variants.compare_on_target(place, "tiny", "BZR", [1], [5]))
     assert not trained
-    table = atlas_variants.report(made, [5])
+    table = atlas_variants.table(made, [5])
     assert "| tiny |" in table
     assert "over random roles" in table

@@ -1,4 +1,4 @@
-"""Efficiency: what is summed up, what is shown, the cap, the worker, and the quick command."""
+"""The study of efficiency: summaries, tables, the cap, the worker, and the quick command."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_the_page_says_what_the_cap_ended():
 
 def test_every_method_sees_the_same_graphs():
     first, second = (
-        efficiency_worker.data_of(configuration(method=m, nodes=64)) for m in ("ART", "SCGFM")
+        efficiency_worker.load_graphs(configuration(method=m, nodes=64)) for m in ("ART", "SCGFM")
     )
     assert torch.equal(first.col, second.col)
     assert (len(first), first.num_nodes, first.num_edges) == (2, 128, 512)
@@ -121,7 +121,7 @@ def test_every_method_sees_the_same_graphs():
 @pytest.mark.parametrize("task", ["inference", "training"])
 def test_the_worker_tells_every_iteration(method, task):
     told = []
-    efficiency_worker.work(configuration(method=method, task=task), told.append)
+    efficiency_worker.run_configuration(configuration(method=method, task=task), told.append)
     assert told[0]["total_nodes"] == 64
     parts = [t for t in told if "part" in t]
     told = [t for t in told if "part" not in t]

@@ -1,4 +1,4 @@
-"""Rewiring: every measure on cases that are known, the ablation of roles, and the quick command."""
+"""The study of perturbation: measures on known cases, permuted roles, and the quick command."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scipy import stats
 
 import artlas
 from artlas.method.config import UNIFORM
-from artlas_paper.studies import perturbation, role_permutation
-from artlas_paper.studies.perturbation import View
+from artlas_paper.studies import perturbation, rewiring_measures, role_permutation
+from artlas_paper.studies.perturbation import Alignment
 
 SMALL = artlas.ArtConfig(bases=3, roles=4, hidden=16)
 THREE = ["BZR", "IMDB-BINARY", "PROTEINS"]
@@ -30,7 +30,7 @@ def graphs():
 def test_cosine_distance():
     first = np.array([[1.0, 0.0], [1.0, 1.0], [2.0, 0.0], [0.0, 0.0], [3.0, 4.0]])
     second = np.array([[0.0, 5.0], [2.0, 2.0], [-1.0, 0.0], [0.0, 0.0], [3.0, 4.0 + 4e-8]])
-    found = perturbation.cosine_distance(first, second)
+    found = rewiring_measures.cosine_distance(first, second)
     np.testing.assert_allclose(found[:4], [1, 0, 2, 0], atol=1e-15)
     # the angle is 24e-8 / 25, and 1 - cos of it is lost to rounding when computed as such
     assert found[4] == pytest.approx((24e-8 / 50) ** 2 / 2, rel=1e-6)
@@ -41,39 +41,41 @@ def test_change_of_couplings():
     T[:, 0, 0] = T[:, 1, 1] = 0.5
     swapped = T.copy()
     swapped[1] = T[1, ::-1]
-    assert perturbation.coupling_change(T, T) == 0
-    assert perturbation.coupling_change(T, swapped) == pytest.approx(2**0.5 / 2)  # one base of two
+    assert rewiring_measures.coupling_change(T, T) == 0
+    assert rewiring_measures.coupling_change(T, swapped) == pytest.approx(
+        2**0.5 / 2
+    )  # one base of two
 
 
 def test_a_standardised_distance_is_a_share_of_what_lies_between_objects():
     rng = np.random.default_rng(1)
     q = rng.normal(size=(20, 3)) * [1, 100, 0.01] + [5, 0, 9]
     constant = np.column_stack([q, np.full(20, 2.0)])
-    moved = perturbation.standardised_distance(constant, constant[::-1])
+    moved = rewiring_measures.standardised_distance(constant, constant[::-1])
     unit = (q - q.mean(0)) / q.std(0)
     apart = np.linalg.norm(unit[:, None] - unit[None], axis=2)
     typical = np.sqrt((apart**2).sum() / (20 * 19))
     np.testing.assert_allclose(moved, np.linalg.norm(unit - unit[::-1], axis=1) / typical)
-    assert not perturbation.standardised_distance(q, q).any()
+    assert not rewiring_measures.standardised_distance(q, q).any()
 
 
 def test_intervals_are_students():
     values = np.random.default_rng(2).normal(size=11)
-    mean, half = perturbation.interval(values)
+    mean, half = rewiring_measures.interval(values)
     low, high = stats.t.interval(0.95, 10, values.mean(), stats.sem(values))
     assert (mean - half, mean + half) == pytest.approx((low, high))
 
 
-def test_a_view_holds_what_the_model_says(graphs):
+def test_an_alignment_holds_the_values_of_the_model(graphs):
     model = sharpened(SMALL, 5.0)
-    view = View.of(model, graphs)
-    np.testing.assert_array_equal(view.features, model.embed(graphs, "features"))
-    np.testing.assert_allclose(view.coordinates, model.embed(graphs, "coordinates"), rtol=1e-6)
-    assert [c.shape for c in view.couplings] == [(3, n, 4) for n in (6, 9, 12, 7)]
+    alignment = Alignment.of(model, graphs)
+    np.testing.assert_array_equal(alignment.features, model.embed(graphs, "features"))
+    np.testing.assert_allclose(alignment.coordinates, model.embed(graphs, "coordinates"), rtol=1e-6)
+    assert [c.shape for c in alignment.couplings] == [(3, n, 4) for n in (6, 9, 12, 7)]
     independent = artlas.ART(SMALL)
     with torch.no_grad():
         independent.node_projection.weight.zero_()  # the independent coupling saves nothing
-    np.testing.assert_allclose(View.of(independent, graphs).gain, 0, atol=1e-5)
+    np.testing.assert_allclose(Alignment.of(independent, graphs).gain, 0, atol=1e-5)
 
 
 # Permuted roles
@@ -83,12 +85,12 @@ def test_without_a_permutation_the_features_are_the_models(graphs):
     model = sharpened(SMALL, 5.0)
     roles, measure = role_permutation.role_shares(model, graphs)
     np.testing.assert_allclose(roles.sum(1), 1, atol=1e-5)
-    found = role_permutation.transported(model, graphs, roles, measure)
+    found = role_permutation.transported_features(model, graphs, roles, measure)
     np.testing.assert_allclose(found, model.embed(graphs, "features"), atol=1e-4)
 
 
 def test_orders_stay_within_their_graph(graphs):
-    order = role_permutation.orders(graphs, np.random.default_rng(0))
+    order = role_permutation.random_orders(graphs, np.random.default_rng(0))
     for part, start, size in zip(
         order.split(graphs.sizes.tolist()), graphs.node_ptr, graphs.sizes, strict=False
     ):
@@ -102,17 +104,17 @@ def test_shares_are_those_of_all_permutations_kept(graphs):
     roles, measure = role_permutation.role_shares(model, graphs)
     kept = np.stack(
         [
-            role_permutation.transported(
-                model, graphs, roles, measure, role_permutation.orders(graphs, rng)
+            role_permutation.transported_features(
+                model, graphs, roles, measure, role_permutation.random_orders(graphs, rng)
             )
             for _ in range(draws)
         ]
     )
-    true = role_permutation.transported(model, graphs, roles, measure).numpy()
+    true = role_permutation.transported_features(model, graphs, roles, measure).numpy()
     within = kept.var(0, ddof=1).mean(0)
     between = np.maximum(kept.mean(0).var(0, ddof=1) - within / draws, 0)
     departure = ((true - kept.mean(0)) ** 2).mean(0)
-    found = role_permutation.shares(model, graphs, draws, lambda done, total: None)
+    found = role_permutation.variance_shares(model, graphs, draws, lambda done, total: None)
     whole = within + between
     assert found["columns"] == 8
     assert found["share"] == pytest.approx((within / whole).mean())
@@ -121,11 +123,11 @@ def test_shares_are_those_of_all_permutations_kept(graphs):
     assert 0 < found["share"] < 1
 
 
-def test_roles_that_say_nothing_have_no_share(graphs):
+def test_uninformative_roles_have_no_share(graphs):
     nothing = artlas.ART(artlas.ArtConfig(bases=3, roles=4, hidden=16, measure_epsilon=UNIFORM))
     with torch.no_grad():
         nothing.node_projection.weight.zero_()
-    found = role_permutation.shares(nothing, graphs, 5, lambda done, total: None)
+    found = role_permutation.variance_shares(nothing, graphs, 5, lambda done, total: None)
     assert found["share"] < 1e-9
     assert found["departure"] < 1e-9
 

@@ -1,4 +1,4 @@
-"""Double-edge swaps: what stays, what is counted, and that all graphs of a kind are reached."""
+"""Double-edge swaps: invariants, counts, and that every graph with the degrees is reached."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from cases import awkward, from_dense, random_dense
 
-from artlas_paper.studies.rewire import ATTEMPTS, rewire, swap
+from artlas_paper.studies.rewire import ATTEMPTS, rewire, swap_edges
 
 
 def edges_of(graph):
@@ -56,8 +56,8 @@ def test_the_same_by_seed_and_further_by_ratio():
     assert not np.array_equal(first.graphs.col, other.graphs.col)
     # the chain of a larger ratio passes through what a smaller one gives
     edges = np.array([sorted(edge) for edge in edges_of(graphs[0])])
-    few, _ = swap(edges, 3, np.random.default_rng(5))
-    more, _ = swap(edges, 4, np.random.default_rng(5))
+    few, _ = swap_edges(edges, 3, np.random.default_rng(5))
+    more, _ = swap_edges(edges, 4, np.random.default_rng(5))
     assert (few != more).any(1).sum() == 2
 
 
@@ -89,7 +89,7 @@ def test_attempts_are_bounded():
 
     rng = Counting()
     edges = np.array([[0, 1], [2, 3], [4, 5]])
-    found, done = swap(edges, 200, rng)
+    found, done = swap_edges(edges, 200, rng)
     assert done == 0
     assert np.array_equal(found, edges)
     assert ATTEMPTS * 200 <= rng.drawn < ATTEMPTS * 200 + 4096
@@ -120,7 +120,7 @@ def test_every_graph_with_the_same_degrees_is_reached_and_no_other(degrees, coun
     start = np.array([sorted(edge) for edge in next(realisations(degrees))])
     edges, seen, rng = start, set(), np.random.default_rng(7)
     for _ in range(12 * count):
-        edges, _ = swap(edges, 1, rng)
+        edges, _ = swap_edges(edges, 1, rng)
         seen.add(frozenset(frozenset(pair) for pair in edges.tolist()))
     assert seen == wanted
 

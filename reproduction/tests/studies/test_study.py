@@ -1,4 +1,4 @@
-"""The frame of studies: records that are kept, resumed and made anew, and pages that stay whole."""
+"""The framework of studies: records are kept, resumed and remeasured; pages keep discussions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ import typer
 from artlas_paper import figures
 from artlas_paper.cli import study as cli
 from artlas_paper.studies import study as framework
-from artlas_paper.studies.study import Job, Setting, Study, stratified
+from artlas_paper.studies.sampling import stratified
+from artlas_paper.studies.study import Job, Setting, Study
+from artlas_paper.studies.study_page import write_report
+from artlas_paper.studies.tables import markdown_table
 
 CALLS = []
 
@@ -43,8 +46,8 @@ def study(version=1):
             for t in setting.targets
             for s in setting.seeds
         ],
-        table=lambda records: framework.rows(
-            ["of", "is"], [(r["seed"], r["value"]) for r in records]
+        table=lambda records: markdown_table(
+            ["seed", "value"], [(r["seed"], r["value"]) for r in records]
         ),
         figure=figure,
     )
@@ -54,12 +57,12 @@ def study(version=1):
 def run(tmp_path):
     def call(made, seeds=(1, 2), quick=False, most=99, again=False):
         setting = Setting(None, tmp_path / "runs", ("BZR",), seeds, quick)
-        path, steps = framework.file_of(made, setting, tmp_path), []
+        path, steps = framework.records_path(made, setting, tmp_path), []
         del CALLS[:]
-        for job in framework.plan(made, setting, path, again)[0][:most]:
-            framework.measure(made, job, path, lambda done, total: steps.append((done, total)))
+        for job in framework.pending_jobs(made, setting, path, again)[0][:most]:
+            framework.run_job(made, job, path, lambda done, total: steps.append((done, total)))
         assert steps == [(1, 2)] * len(CALLS)
-        framework.write_report(made, path)
+        write_report(made, path)
         return list(CALLS), path
 
     return call
@@ -161,10 +164,10 @@ def test_a_discussion_is_kept_and_an_outdated_one_says_so(run):
 def test_strata_have_the_shares_of_their_classes(count):
     labels = np.repeat([0, 1, 5], [700, 199, 1])
     np.random.default_rng(0).shuffle(labels)
-    members = stratified(labels, count)
+    members = stratified(labels, count, seed=42)
     assert len(members) == len(set(members.tolist())) == count
     assert (np.diff(members) > 0).all()
-    assert np.array_equal(members, stratified(labels, count))
+    assert np.array_equal(members, stratified(labels, count, seed=42))
     found = [(labels[members] == label).sum() for label in (0, 1, 5)]
     assert found == {3: [1, 1, 1], 10: [7, 2, 1], 128: [99, 28, 1], 900: [700, 199, 1]}[count]
     if 3 < count < 900:
@@ -173,8 +176,8 @@ def test_strata_have_the_shares_of_their_classes(count):
 
 def test_strata_that_cannot_be():
     with pytest.raises(ValueError, match="at least 3"):
-        stratified([0, 1, 2], 2)
-    assert stratified([0, 1, 1], 50).tolist() == [0, 1, 2]
+        stratified([0, 1, 2], 2, seed=42)
+    assert stratified([0, 1, 1], 50, seed=42).tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from artlas_paper.studies import (
     perturbation,
     sanity,
     study,
+    study_page,
 )
 from artlas_paper.transfer.folds import Folds, targets_of
 from artlas_paper.transfer.records import merge, read
@@ -68,16 +69,19 @@ def forms(
                 bar.update(task, completed=step, description=f"loss {loss:.4f}")
 
             try:
-                merge(out, atlas_variants.judge(folds, name, drawn))
+                merge(out, atlas_variants.score_on_sources(folds, name, drawn))
                 for target in places:
-                    merge(out, atlas_variants.study(folds, name, target, drawn, counts, show))
+                    records = atlas_variants.compare_on_target(
+                        folds, name, target, drawn, counts, show
+                    )
+                    merge(out, records)
             except KeyboardInterrupt:
                 console.print("Stopped by Ctrl-C: finished models and targets are kept.")
                 raise typer.Exit(130) from None
             except (GraphError, TrainingError, ValueError) as error:
                 failed += 1
                 console.print(f"[bold red]{name} failed[/]: {escape(str(error))}")
-    made = atlas_variants.report(read(out), counts)
+    made = atlas_variants.table(read(out), counts)
     out.with_suffix(".md").write_text(made)
     console.print(made, markup=False)
     console.print(f"Wrote {out.with_suffix('.md')}", markup=False)
@@ -141,8 +145,8 @@ def run(made: study.Study, setting: study.Setting, out: Path, again: bool = Fals
     again: also repeat measurements made by other commits.
     """
     console = Console(highlight=False, soft_wrap=True)
-    path, failed = study.file_of(made, setting, out), 0
-    left, kept = study.plan(made, setting, path, again)
+    path, failed = study.records_path(made, setting, out), 0
+    left, kept = study.pending_jobs(made, setting, path, again)
     if kept:
         makers = ", ".join(sorted({record["commit"] for record in kept}))
         hint = "" if again else " --again repeats measurements of other commits."
@@ -157,7 +161,7 @@ def run(made: study.Study, setting: study.Setting, out: Path, again: bool = Fals
         for job in left:
             bar.reset(inner, description=job.name, total=None)
             try:
-                study.measure(made, job, path, show)
+                study.run_job(made, job, path, show)
             except KeyboardInterrupt:
                 console.print(f"Stopped by Ctrl-C: finished measurements are kept in {path}.")
                 raise typer.Exit(130) from None
@@ -165,7 +169,7 @@ def run(made: study.Study, setting: study.Setting, out: Path, again: bool = Fals
                 failed += 1
                 console.print(f"[bold red]{job.name} failed[/]: {escape(str(error))}")
             bar.advance(whole)
-    written = study.write_report(made, path)
+    written = study_page.write_report(made, path)
     if written:
         console.print(written[0].read_text(), markup=False)
     for file in written:
@@ -200,7 +204,7 @@ def _perturbation(
     run(made, setting_of(made, root, runs, targets, seeds, quick, wanted), out, again)
 
 
-@app.command("efficiency", help=f"{efficiency.study().title}.")
+@app.command("efficiency", help=f"{efficiency.make_study().title}.")
 def _efficiency(
     root: Root = None,
     targets: Default = "default",
@@ -215,6 +219,6 @@ def _efficiency(
     quick: Quick = False,
     again: Again = False,
 ) -> None:
-    """Run every configuration in its own process."""
-    made = efficiency.study(cap)
+    """Every configuration runs in a process of its own."""
+    made = efficiency.make_study(cap)
     run(made, setting_of(made, root, Path("results/runs"), targets, "default", quick), out, again)

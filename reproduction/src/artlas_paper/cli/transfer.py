@@ -148,7 +148,11 @@ def _transfer(
                 if method == "art":
                     made = list(evaluate_art(folds, *wanted, bar.show_training, wl, only))
                 else:
-                    made = list(evaluate_baseline(baselines, method, *wanted, bar.show_training, bar.show_embedding))
+                    made = list(
+                        evaluate_baseline(
+                            baselines, method, *wanted, bar.show_training, bar.show_embedding
+                        )
+                    )
             merge(out, made)
             best = max(made, key=lambda record: record["mean"])
             console.print(

@@ -1,1 +1,1 @@
-"""What the paper reports, each table or figure from one command."""
+"""Studies beyond the main tables: one module per study, run by ``artlas-paper study NAME``."""

@@ -1,7 +1,10 @@
-"""Other forms of the atlas: what was tried to make learned roles matter more, side by side.
+"""Which other forms of the atlas make learned roles matter more?
 
-Every form is trained briefly on the same folds, judged on its sources without labels, and then
-compared with z+ without roles, and by random roles of the same numbers, on the targets.
+Makes our table of forms (docs/atlas.md). Each form is trained briefly on the same folds, scored on
+its sources without labels, and compared on the targets with z+ without roles and with random roles
+of the same numbers.
+
+    artlas-paper study forms --root ROOT
 """
 
 from __future__ import annotations
@@ -29,13 +32,14 @@ from artlas.training.sampler import Member
 from artlas.training.sources import Sources, gather
 from artlas_paper.datasets.registry import find
 from artlas_paper.protocol import SEED
-from artlas_paper.studies.contrast import (
-    Contrast,
+from artlas_paper.studies.dense_objectives import (
+    ContrastLoss,
     dense_couplings,
     distillation,
     drop_edges,
-    pooled,
+    pool_degrees,
 )
+from artlas_paper.studies.tables import markdown_table
 from artlas_paper.tables.accuracies import accuracies, averaged, difference
 from artlas_paper.transfer.control_roles import random_balanced
 from artlas_paper.transfer.controls import z_plus_by
@@ -44,13 +48,13 @@ from artlas_paper.transfer.folds import Folds, targets_of
 from artlas_paper.transfer.records import Record, record
 from artlas_paper.transfer.target import Target, Variant
 
-PADDED = 40  # nodes of the largest graph that the dense objectives take
-DROPPED = 0.2  # share of the edges that a view lacks
+PADDED = 40  # largest number of nodes for the dense objectives
+DROPPED = 0.2  # share of the edges removed from a view
 
 
 @dataclass(frozen=True)
 class Form:
-    """Settings of an atlas, how long it is trained, and by which objectives beside coverage."""
+    """An atlas configuration, its training steps, and the weights of objectives beside coverage."""
 
     config: ArtConfig
     steps: int = 1500
@@ -58,17 +62,19 @@ class Form:
     distil: float = 0.0
 
 
-def _few(bases: int, roles: int, pooling: Literal["mixed", "each"] = "each") -> ArtConfig:
+def _uniform_config(
+    bases: int, roles: int, pooling: Literal["mixed", "each"] = "each"
+) -> ArtConfig:
     return ArtConfig(
         bases=bases, roles=roles, measure_epsilon=UNIFORM, diagonal=True, pooling=pooling
     )
 
 
 FORMS = {
-    "uniform-16x32": Form(_few(16, 32, "mixed")),
+    "uniform-16x32": Form(_uniform_config(16, 32, "mixed")),
     "uniform-8x4-each": Form(ArtConfig.few_roles()),
-    "contrast-4x8": Form(_few(4, 8, "mixed"), 150, 0.1, 0.3),
-    "contrast-8x4-each": Form(_few(8, 4), 150, 0.1, 0.3),
+    "contrast-4x8": Form(_uniform_config(4, 8, "mixed"), 150, 0.1, 0.3),
+    "contrast-8x4-each": Form(_uniform_config(8, 4), 150, 0.1, 0.3),
 }
 
 
@@ -83,7 +89,7 @@ class _FormObjective:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             bases = form.config.bases if form.config.pooling == "each" else 1
-            self.contrast = Contrast(4 * form.config.roles * bases)
+            self.contrast = ContrastLoss(4 * form.config.roles * bases)
         self.module = nn.ModuleList([model, self.contrast])
 
     def settings(self) -> Mapping[str, Any]:
@@ -95,7 +101,7 @@ class _FormObjective:
         small = torch.nonzero(graphs.sizes <= PADDED)[:, 0].tolist()
         if len(small) > 1 and form.contrast:
             views = (drop_edges(graphs[small], DROPPED, self.generator) for _ in range(2))
-            parts = [pooled(dense_couplings(model, view), model) for view in views]
+            parts = [pool_degrees(dense_couplings(model, view), model) for view in views]
             loss = loss + form.contrast * self.contrast(*parts)
         if len(small) > 1 and form.distil:
             loss = loss + form.distil * distillation(dense_couplings(model, graphs[small]))
@@ -130,9 +136,10 @@ def train_form(
 def view_retrieval(
     model: ART | None, sources: dict[str, Graphs], each: int = 200
 ) -> evaluation.Accuracy:
-    """How often a graph with a fifth of its edges gone is nearest to its whole self, by source.
+    """Measure by source how often a view, without a fifth of the edges, is nearest to its graph.
 
-    z+ by the model's roles, or without roles, of ``each`` graphs a source, standardised by them.
+    Compares z+ by the model's roles, or without roles, of ``each`` graphs per source, standardised
+    over them.
     """
     generator = torch.Generator().manual_seed(0)
     hits = []
@@ -158,35 +165,37 @@ def fold_model(
     seed: int,
     report: Callable[[int, float], None] | None = None,
 ) -> ART:
-    """The form's model for a target, trained now unless the same is kept."""
+    """Return the form's model for a target; train it now unless an identical one is stored."""
     form = FORMS[name]
     folder = folds.runs / "forms" / name / f"{folds.name(target)}-seed{seed}"
-    sources = structures(folds, target)
-    wanted = {
+    sources = source_structures(folds, target)
+    identity = {
         "form": dataclasses.asdict(form) | {"config": None},
         "sources": {source: len(graphs) for source, graphs in sources.items()},
     }
     config = dataclasses.replace(form.config, seed=seed)
     if (folder / checkpoint.MODEL).exists():
         kept, model = stored.read_json(folder / checkpoint.CONFIG), checkpoint.load(folder)
-        if model.config == config and all(kept.get(key) == value for key, value in wanted.items()):
+        if model.config == config and all(
+            kept.get(key) == value for key, value in identity.items()
+        ):
             return model
     model = train_form(form, sources, seed, report)
-    checkpoint.save(model, folder, wanted)
+    checkpoint.save(model, folder, identity)
     return model
 
 
-def structures(folds: Folds, target: str) -> dict[str, Graphs]:
-    """The sources of a target's fold, structure only."""
-    found = {}
+def source_structures(folds: Folds, target: str) -> dict[str, Graphs]:
+    """Return the source graphs of a target's fold, without features and labels."""
+    sources = {}
     for name in folds.sources(target):
         graphs = folds.graphs(name)
         assert isinstance(graphs, Graphs)
-        found[name] = Graphs(graphs.node_ptr, graphs.row_ptr, graphs.col)
-    return found
+        sources[name] = Graphs(graphs.node_ptr, graphs.row_ptr, graphs.col)
+    return sources
 
 
-def study(
+def compare_on_target(
     folds: Folds,
     name: str,
     target: str,
@@ -194,11 +203,12 @@ def study(
     shots: Sequence[int],
     report: Callable[[int, float], None] | None = None,
 ) -> Iterable[Record]:
-    """Records of a form on a target, trained and not, and of random roles of the same numbers."""
+    """Score a form on a target: trained, untrained, with random roles and without roles."""
     form, labels = FORMS[name], labels_of(folds, target)
     bases = form.config.bases if form.config.pooling == "each" else 1
     target = find(target).name
-    how = Variant("released", "plus")
+    trained = Variant("released", "plus")
+    untrained = dataclasses.replace(trained, trained=False)
     models = {seed: fold_model(folds, name, target, seed, report) for seed in seeds}
     for count in shots:
         episodes = Episodes.draw(labels, count)
@@ -210,59 +220,59 @@ def study(
             return evaluation.evaluate(values, episodes.labels, episodes.drawn)
 
         began = time.perf_counter()
-        parts = [z_plus_by(data, _random(form.config.roles, k)) for k in range(bases)]
+        parts = [z_plus_by(data, _random_roles(form.config.roles, k)) for k in range(bases)]
         random = score(np.concatenate(parts, 1))
         yield record(target, "form", f"{name}-random-roles", None, episodes, random, began)
         began = time.perf_counter()
         yield record(target, "form", "no-roles", None, episodes, score(z_plus_by(data)), began)
         for seed, model in models.items():
-            for variant, read in ((name, how), (f"{name}-untrained", _untrained(how))):
+            for variant, how in ((name, trained), (f"{name}-untrained", untrained)):
                 began = time.perf_counter()
-                found = score(place.embed(model, read))
-                yield record(target, "form", variant, seed, episodes, found, began)
+                accuracy = score(place.embed(model, how))
+                yield record(target, "form", variant, seed, episodes, accuracy, began)
 
 
-def judge(folds: Folds, name: str, seeds: Sequence[int]) -> Iterable[Record]:
-    """Records of view retrieval on the sources, by the model of all of them and without roles."""
+def score_on_sources(folds: Folds, name: str, seeds: Sequence[int]) -> Iterable[Record]:
+    """Score view retrieval on the sources, by the model of all of them and without roles."""
     unseen = next(target for target in targets_of("graph") if folds.name(target) == "all")
-    sources = structures(folds, unseen)
+    sources = source_structures(folds, unseen)
     for seed in (None, *seeds):
         began = time.perf_counter()
         model = None if seed is None else fold_model(folds, name, unseen, seed)
-        found = view_retrieval(model, sources)
+        accuracy = view_retrieval(model, sources)
         variant = "no-roles" if model is None else name
-        yield record("sources", "form", variant, seed, None, found, began)
+        yield record("sources", "form", variant, seed, None, accuracy, began)
 
 
-def report(records: Sequence[Record], shots: Sequence[int]) -> str:
-    """A Markdown table: every form against no roles, its random roles and its untrained self."""
-    there = {r["target"] for r in records}
-    targets = averaged([target for target in targets_of("graph") if target in there])
+def table(records: Sequence[Record], shots: Sequence[int]) -> str:
+    """Compare every form with no roles, its random roles and its untrained self."""
+    present = {r["target"] for r in records}
+    targets = averaged([target for target in targets_of("graph") if target in present])
     columns = ["form", "views found"]
     for count in shots:
         columns += [f"{count} shots", "over no roles", "over random roles", "over untrained"]
-    lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
+    body = []
     for name in ("no-roles", *FORMS):
         if not any(r["variant"] == name for r in records):
             continue
         views = accuracies(records, ("form", name), "sources", "views")
         cells = [name, "-" if views is None else f"{views.mean():.1f}"]
         for count in shots:
-            found = [accuracies(records, ("form", name), target, count) for target in targets]
-            means = [part.mean() for part in found if part is not None]
+            parts = [accuracies(records, ("form", name), target, count) for target in targets]
+            means = [part.mean() for part in parts if part is not None]
             cells.append(f"{np.mean(means):.2f}" if len(means) == len(targets) else "-")
             for other in ("no-roles", f"{name}-random-roles", f"{name}-untrained"):
-                cells.append(_lead(records, name, other, targets, count))
-        lines.append("| " + " | ".join(cells) + " |")
+                cells.append(_difference(records, name, other, targets, count))
+        body.append(cells)
     seeds = sorted({r["seed"] for r in records if r["seed"] is not None})
     commits = ", ".join(sorted({r["commit"] for r in records}))
     return (
         f"Percent correct, averages over {', '.join(targets)}; paired differences (standard "
-        f"errors); seeds {seeds}, commits {commits}.\n\n" + "\n".join(lines) + "\n"
+        f"errors); seeds {seeds}, commits {commits}.\n\n{markdown_table(columns, body)}\n"
     )
 
 
-def _lead(
+def _difference(
     records: Sequence[Record], name: str, other: str, targets: Sequence[str], shots: int
 ) -> str:
     try:
@@ -272,9 +282,5 @@ def _lead(
     return f"{mean:+.2f} ({error:.2f})"
 
 
-def _untrained(how: Variant) -> Variant:
-    return dataclasses.replace(how, trained=False)
-
-
-def _random(roles: int, k: int) -> Callable[[Graphs], Tensor]:
+def _random_roles(roles: int, k: int) -> Callable[[Graphs], Tensor]:
     return lambda graphs: random_balanced(graphs, roles, seed=SEED + k)

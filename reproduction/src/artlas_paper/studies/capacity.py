@@ -1,4 +1,9 @@
-"""How transfer depends on the number of bases and of roles: the paper's figure of capacity."""
+"""How does transfer depend on the number of bases and of roles?
+
+Makes the paper's figure of capacity.
+
+    artlas-paper study capacity --root ROOT --out DIR
+"""
 
 from __future__ import annotations
 
@@ -11,8 +16,10 @@ from typing import Any
 from artlas.method.config import ArtConfig
 from artlas_paper import figures
 from artlas_paper.protocol import ART_CONFIG, SEED
-from artlas_paper.studies.short_training import EPOCHS, accuracies, spread, train
-from artlas_paper.studies.study import Job, Report, Setting, Study, ordered, rows
+from artlas_paper.studies.plots import finish_panel, legend_above, panel_row, plot_series
+from artlas_paper.studies.short_training import EPOCHS, score_parts, train_briefly
+from artlas_paper.studies.study import Job, ReportProgress, Setting, Study
+from artlas_paper.studies.tables import distinct, markdown_table, mean_deviation, where
 from artlas_paper.transfer.records import Record
 
 DEFAULT = ART_CONFIG
@@ -20,15 +27,15 @@ SIZES = {"K": (2, 4, 8, 16, 32), "M": (8, 16, 32, 64)}
 NAMES = {"K": "bases", "M": "roles"}
 PROTOCOL = f"""\
 Leave-one-dataset-out models with K = 2 ... 32 bases at M = 32 roles, and with M = 8 ... 64 roles at
-K = 16 bases; the protocol is that of `artlas-paper study components`: {EPOCHS["graph"]} epochs for graphs
-and {EPOCHS["node"]} for nodes, 50 episodes at five shots. Values are percent correct of z, in
-brackets of q and of H; the paper gives its values in a figure alone, and says that K helps PROTEINS
-and leaves the others unchanged, that M is best in between on BZR and falls on PROTEINS, and that
-both node-level targets hardly change."""
+K = 16 bases; the protocol is that of `artlas-paper study components`: {EPOCHS["graph"]} epochs for
+graphs and {EPOCHS["node"]} for nodes, 50 episodes at five shots. Values are percent correct of z,
+with those of q and of H in brackets. The paper gives its values only in a figure, and says that a
+larger K helps PROTEINS and leaves the others unchanged, that BZR is best at a medium M and PROTEINS
+falls with M, and that both node-level targets hardly change."""
 
 
 def config_of(dimension: str, size: int) -> tuple[str, ArtConfig]:
-    """The name of a folder of models, and their settings; the default atlas is shared."""
+    """Return the folder name and the configuration of a size; the default size is shared."""
     if size == getattr(DEFAULT, NAMES[dimension]):
         return "learned", DEFAULT
     changes: dict[str, Any] = {NAMES[dimension]: size}
@@ -36,78 +43,70 @@ def config_of(dimension: str, size: int) -> tuple[str, ArtConfig]:
 
 
 def jobs(setting: Setting) -> Iterable[Job]:
-    """Every size of every target and seed."""
+    """List a job for every seed, target and size."""
     sizes = [(d, s) for d, all_ in SIZES.items() for s in (all_[:2] if setting.quick else all_)]
     for seed, target, (dimension, size) in itertools.product(setting.seeds, setting.targets, sizes):
-        of = {"target": target, "dimension": dimension, "size": size, "seed": seed}
-        yield Job(of, partial(_measure, setting, target, dimension, size, seed))
+        identity = {"target": target, "dimension": dimension, "size": size, "seed": seed}
+        yield Job(identity, partial(_measure, setting, target, dimension, size, seed))
 
 
 def _measure(
-    setting: Setting, target: str, dimension: str, size: int, seed: int, report: Report
+    setting: Setting, target: str, dimension: str, size: int, seed: int, report: ReportProgress
 ) -> Mapping[str, Any]:
     name, config = config_of(dimension, size)
-    return accuracies(setting, target, train(setting, target, name, config, seed, report))
+    model = train_briefly(setting, target, name, config, seed, report)
+    return score_parts(setting, target, model)
 
 
-def points(
+def accuracies_by_size(
     records: Sequence[Record], target: str, dimension: str, part: str
 ) -> list[tuple[int, list[float]]]:
-    """Sizes, and percent correct by seed at each."""
-    own = [r for r in records if r["target"] == target and r["dimension"] == dimension]
+    """List sizes with the percent correct of every seed."""
+    own = where(records, target=target, dimension=dimension)
     return [
-        (size, [r["accuracy"][part] for r in own if r["size"] == size])
+        (size, [r["accuracy"][part] for r in where(own, size=size)])
         for size in sorted({r["size"] for r in own})
     ]
 
 
 def table(records: Sequence[Record]) -> str:
-    """A table a dimension."""
-    made = []
-    for dimension in ordered(records, "dimension", list(SIZES)):
-        own = [r for r in records if r["dimension"] == dimension]
+    """Make one table per dimension."""
+    parts = []
+    for dimension in distinct(records, "dimension", list(SIZES)):
+        own = where(records, dimension=dimension)
         sizes = sorted({r["size"] for r in own})
         body = []
-        for target in ordered(own, "target", STUDY.targets):
+        for target in distinct(own, "target", STUDY.targets):
             cells = []
             for size in sizes:
-                parts = [
-                    spread(found)
+                values = [
+                    mean_deviation(found)
                     for part in ("z", "q", "H")
-                    for at, found in points(own, target, dimension, part)
+                    for at, found in accuracies_by_size(own, target, dimension, part)
                     if at == size
                 ]
-                cells.append(f"{parts[0]} [{parts[1]}, {parts[2]}]" if parts else "-")
+                cells.append(f"{values[0]} [{values[1]}, {values[2]}]" if values else "-")
             body.append([target, *cells])
-        made.append(rows([f"{dimension}, {NAMES[dimension]}", *map(str, sizes)], body))
-    return "\n\n".join(made)
+        parts.append(markdown_table([f"{dimension}, {NAMES[dimension]}", *map(str, sizes)], body))
+    return "\n\n".join(parts)
 
 
 def figure(records: Sequence[Record]) -> Any:
-    """Accuracy of z against size: a panel a dimension, a line a target."""
-    made = figures.blank(8, 3.6)
-    panels = made.subplots(1, len(SIZES), squeeze=False)[0]
+    """Plot the accuracy of z against size: one panel per dimension, one line per target."""
+    drawing, panels = panel_row(len(SIZES), 8, 3.6)
     for panel, dimension in zip(panels, SIZES, strict=True):
-        for i, target in enumerate(ordered(records, "target", STUDY.targets)):
-            found = points(records, target, dimension, "z")
-            panel.plot(
-                [size for size, _ in found],
-                [sum(v) / len(v) for _, v in found],
-                figures.MARKERS[i],
-                ls="-",
-                ms=4,
-                lw=1.2,
-                color=figures.COLOURS[i],
-                label=target if panel is panels[0] else None,
-            )
+        for i, target in enumerate(distinct(records, "target", STUDY.targets)):
+            points = accuracies_by_size(records, target, dimension, "z")
+            sizes, means = [size for size, _ in points], [sum(v) / len(v) for _, v in points]
+            label = target if panel is panels[0] else None
+            plot_series(panel, i, sizes, means, ls="-", ms=4, lw=1.2, label=label)
         panel.set_xscale("log", base=2)
         panel.set_xticks(SIZES[dimension], list(map(str, SIZES[dimension])))
         panel.axvline(getattr(DEFAULT, NAMES[dimension]), color=figures.MUTED, lw=0.8, ls=":")
-        panel.set_xlabel(f"{NAMES[dimension]} {dimension}", fontsize=9, color=figures.MUTED)
-        figures.plain_axes(panel)
+        finish_panel(panel, xlabel=f"{NAMES[dimension]} {dimension}")
     panels[0].set_ylabel("percent correct", color=figures.INK)
-    made.legend(ncols=4, fontsize=8, loc="outside upper center", frameon=False)
-    return made
+    legend_above(drawing, 4)
+    return drawing
 
 
 STUDY = Study(

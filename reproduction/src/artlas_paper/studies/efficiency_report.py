@@ -1,4 +1,4 @@
-"""The tables and the figure of the study of efficiency, with the paper's values beside."""
+"""Make the tables and the figure of the study of efficiency, beside the paper's values."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import numpy as np
 
 from artlas_paper import figures
 from artlas_paper.studies.efficiency_worker import METHODS, OTHERS
-from artlas_paper.studies.study import ordered, rows
+from artlas_paper.studies.plots import finish_panel, legend_above, panel_row
+from artlas_paper.studies.tables import distinct, markdown_table, where
 from artlas_paper.transfer.records import Record
 
 MS = "ms a graph"
-SHARED = 3.0  # a load average that a configuration does not make alone
-# Of the paper: ratios of SCGFM's latency to ART's, latencies, and ART's memory in training.
+SHARED = 3.0  # a load average above what one configuration causes
+# The paper's ratios of SCGFM's latency to ART's, latencies, and ART's memory in training.
 PAPER_RATIO = {256: 279.0, 1024: 974.0, 2048: 1621.75 / 2.031}
 PAPER_MS = {("ART", 2048): 2.031, ("ART", 4096): 3.979, ("SCGFM", 2048): 1621.75}
 PAPER_GIB = {256: 0.874, 4096: 13.69}
@@ -29,23 +30,23 @@ PAPER_REAL = {
 
 
 def latency(record: Record) -> float:
-    """Milliseconds a graph, or the bound that the cap gives where no iteration was finished."""
-    found = record["iteration"]
-    return 1e3 * (record["cap"] if found is None else found) / record["graphs"]
+    """Compute milliseconds per graph, or the bound of the cap where no iteration finished."""
+    seconds = record["iteration"]
+    return 1e3 * (record["cap"] if seconds is None else seconds) / record["graphs"]
 
 
 def rate(record: Record) -> float:
-    """Graphs a second."""
+    """Compute graphs per second."""
     return 1e3 / latency(record)
 
 
 def peak(record: Record) -> float | None:
-    """MiB."""
+    """Compute the peak of memory in MiB."""
     return None if record["peak"] is None else record["peak"] / 2**20
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float | None:
-    """Of log y over log x by least squares; None of fewer than two points."""
+    """Fit the slope of log y over log x by least squares; None for fewer than two points."""
     if len(points) < 2:
         return None
     x, y = np.log(np.array(points, dtype=np.float64)).T
@@ -53,20 +54,20 @@ def slope(points: Sequence[tuple[float, float]]) -> float | None:
 
 
 def table(records: Sequence[Record]) -> str:
-    """Scaling in time and memory, single graphs, datasets, slopes, and conditions."""
-    synthetic = [r for r in records if r["target"] is None]
+    """Tabulate scaling, single graphs, datasets and slopes, and state the conditions."""
+    synthetic = where(records, target=None)
     batches = [r for r in synthetic if r["graphs"] > 1]
     parts = [
         "## Frozen inference, milliseconds a graph",
-        _by_size(batches, "inference", latency, _ms, _ratio),
+        _by_size(batches, "inference", latency, _ms, _ratio_columns),
         "## Training: graphs a second",
-        _by_size(batches, "training", rate, _rate),
+        _by_size(batches, "training", rate, _number),
         "## Training: peak memory above data and model, MiB",
-        _by_size(batches, "training", peak, _mib, _paper_memory),
+        _by_size(batches, "training", peak, _number, _paper_memory_column),
         "## Single graphs, ART",
-        _single([r for r in synthetic if r["graphs"] == 1]),
+        _single_graphs(where(synthetic, graphs=1)),
         "## Datasets",
-        _real([r for r in records if r["target"] is not None]),
+        _datasets([r for r in records if r["target"] is not None]),
         "## Log-log slopes over the number of nodes",
         _slopes(synthetic),
         _conditions(records),
@@ -79,99 +80,100 @@ def _by_size(
     task: str,
     value: Callable[[Record], float | None],
     form: Callable[[float | None], str],
-    more: Callable[[dict[str, Record], int], dict[str, str]] | None = None,
+    extra_columns: Callable[[dict[str, Record], int], dict[str, str]] | None = None,
 ) -> str:
-    """A row a size, a column a method, and what is said of the row."""
-    own = [r for r in records if r["task"] == task]
-    methods = ordered(own, "method", METHODS)
+    """Tabulate a value by size and method, with extra columns."""
+    own = where(records, task=task)
+    methods = distinct(own, "method", METHODS)
     body, head = [], ["N", *methods]
     for nodes in sorted({r["nodes"] for r in own}):
-        found = {r["method"]: r for r in own if r["nodes"] == nodes}
-        extra = {} if more is None else more(found, nodes)
+        by_method = {r["method"]: r for r in where(own, nodes=nodes)}
+        extra = {} if extra_columns is None else extra_columns(by_method, nodes)
         head = ["N", *methods, *extra]
-        cells = [_marked(found.get(m), value, form) for m in methods]
+        cells = [_cell(by_method.get(m), value, form) for m in methods]
         body.append([f"{nodes:,}", *cells, *extra.values()])
-    return rows(head, body)
+    return markdown_table(head, body)
 
 
-def _marked(
+def _cell(
     record: Record | None,
     value: Callable[[Record], float | None],
     form: Callable[[float | None], str],
 ) -> str:
+    """Format a value; a configuration ended by the cap says what it finished."""
     if record is None:
         return "-"
     if record["state"] == "finished":
         return form(value(record))
     if record["iteration"] is None:
         return f"{'<' if value is rate else '>'} {form(value(record))} (over the cap)"
-    managed = f"{record['timed']} timed" if record["timed"] else f"{record['warm']} warm-up"
+    finished = f"{record['timed']} timed" if record["timed"] else f"{record['warm']} warm-up"
     if record["parts"]:
-        managed = f"{record['parts']} of {record['graphs']} graphs"
-    return f"{form(value(record))} (over the cap, {managed})"
+        finished = f"{record['parts']} of {record['graphs']} graphs"
+    return f"{form(value(record))} (over the cap, {finished})"
 
 
-def _ratio(found: dict[str, Record], nodes: int) -> dict[str, str]:
-    made = {f"{method} / ART": "-" for method in METHODS[1:]}
+def _ratio_columns(by_method: dict[str, Record], nodes: int) -> dict[str, str]:
+    ratios = {f"{method} / ART": "-" for method in METHODS[1:]}
     for method in METHODS[1:]:
-        if "ART" in found and method in found:
-            times = latency(found[method]) / latency(found["ART"])
-            bound = "> " if found[method]["iteration"] is None else ""
-            made[f"{method} / ART"] = f"{bound}{times:,.0f}x"
+        if "ART" in by_method and method in by_method:
+            times = latency(by_method[method]) / latency(by_method["ART"])
+            bound = "> " if by_method[method]["iteration"] is None else ""
+            ratios[f"{method} / ART"] = f"{bound}{times:,.0f}x"
     known = PAPER_RATIO.get(nodes)
-    made["the paper's SCGFM / ART"] = "-" if known is None else f"{known:,.0f}x"
-    return made
+    ratios["the paper's SCGFM / ART"] = "-" if known is None else f"{known:,.0f}x"
+    return ratios
 
 
-def _paper_memory(found: dict[str, Record], nodes: int) -> dict[str, str]:
+def _paper_memory_column(by_method: dict[str, Record], nodes: int) -> dict[str, str]:
     known = PAPER_GIB.get(nodes)
     return {"the paper's ART, GPU": "-" if known is None else f"{known * 1024:,.0f}"}
 
 
-def _single(records: Sequence[Record]) -> str:
+def _single_graphs(records: Sequence[Record]) -> str:
     head = ["N", "inference, ms", "bytes a node", "training step, ms", "bytes a node"]
     body = []
     for nodes in sorted({r["nodes"] for r in records}):
-        found = {r["task"]: r for r in records if r["nodes"] == nodes}
+        by_task = {r["task"]: r for r in where(records, nodes=nodes)}
         cells = []
         for task in ("inference", "training"):
-            record = found.get(task)
+            record = by_task.get(task)
             memory = None if record is None else record["peak"]
-            cells.append(_marked(record, latency, _ms))
+            cells.append(_cell(record, latency, _ms))
             cells.append("-" if memory is None else f"{memory / nodes:,.0f}")
         body.append([f"{nodes:,}", *cells])
-    return rows(head, body)
+    return markdown_table(head, body)
 
 
-def _real(records: Sequence[Record]) -> str:
+def _datasets(records: Sequence[Record]) -> str:
     head = ["data", "mean nodes", "method", "training, graphs/s", f"inference, {MS}"]
     head += ["training, MiB", "inference, MiB"]
     body = []
-    for target in ordered(records, "target", ("COLLAB", "Computers")):
-        own = [r for r in records if r["target"] == target]
+    for target in distinct(records, "target", ("COLLAB", "Computers")):
+        own = where(records, target=target)
         size = f"{own[0]['total_nodes'] / own[0]['graphs']:,.0f}"
-        for method in ordered(own, "method", (*METHODS, *OTHERS)):
-            found = {r["task"]: r for r in own if r["method"] == method}
-            training, inference = found.get("training"), found.get("inference")
+        for method in distinct(own, "method", (*METHODS, *OTHERS)):
+            by_task = {r["task"]: r for r in where(own, method=method)}
+            training, inference = by_task.get("training"), by_task.get("inference")
             cells = [
-                _marked(training, rate, _rate),
-                _marked(inference, latency, _ms),
-                _mib(None if training is None else peak(training)),
-                _mib(None if inference is None else peak(inference)),
+                _cell(training, rate, _number),
+                _cell(inference, latency, _ms),
+                _number(None if training is None else peak(training)),
+                _number(None if inference is None else peak(inference)),
             ]
             body.append([target, size, method, *cells])
     for (target, method), (speed, ms, gib) in PAPER_REAL.items():
         cells = [f"{speed:,.0f}", f"{ms:.3f}", f"{gib * 1024:,.0f}", "-"]
         body.append([f"{target}, paper (GPU)", "-", method, *cells])
-    return rows(head, body)
+    return markdown_table(head, body)
 
 
 def series(
-    records: Sequence[Record], method: str, task: str, value: Callable[[Record], float | None]
+    records: Sequence[Record], value: Callable[[Record], float | None]
 ) -> list[tuple[float, float]]:
-    """(nodes, value) by nodes, of what has a value above zero."""
-    own = [(r["nodes"], value(r)) for r in records if r["method"] == method and r["task"] == task]
-    return sorted((nodes, found) for nodes, found in own if found)
+    """List (nodes, value) by nodes, without values that are zero or missing."""
+    points = [(r["nodes"], value(r)) for r in records]
+    return sorted((nodes, y) for nodes, y in points if y)
 
 
 def _measured(records: Sequence[Record]) -> list[Record]:
@@ -182,11 +184,11 @@ def _slopes(records: Sequence[Record]) -> str:
     body = []
     for name, own in (
         ("batches", [r for r in _measured(records) if r["graphs"] > 1]),
-        ("single graphs", [r for r in _measured(records) if r["graphs"] == 1]),
+        ("single graphs", where(_measured(records), graphs=1)),
     ):
-        for method in ordered(own, "method", METHODS):
+        for method in distinct(own, "method", METHODS):
             cells = [
-                slope(series(own, method, task, value))
+                slope(series(where(own, method=method, task=task), value))
                 for task, value in (
                     ("inference", latency),
                     ("training", latency),
@@ -195,7 +197,9 @@ def _slopes(records: Sequence[Record]) -> str:
             ]
             body.append([name, method, *("-" if c is None else f"{c:.2f}" for c in cells)])
     body.append(["batches", "ART, paper", "0.97 (2,048 to 4,096)", "-", f"{PAPER_SLOPE}"])
-    return rows(["graphs", "method", "inference time", "training time", "training memory"], body)
+    return markdown_table(
+        ["graphs", "method", "inference time", "training time", "training memory"], body
+    )
 
 
 def _conditions(records: Sequence[Record]) -> str:
@@ -209,8 +213,8 @@ def _conditions(records: Sequence[Record]) -> str:
         f" {over} of {len(records)} were ended by it. Load average before the configurations: "
         f"{min(loads):.1f} to {max(loads):.1f}, median {np.median(loads):.1f}"
         f"{shared if max(loads) > SHARED else ''}. In the figure, open markers are configurations "
-        "that the cap ended, large triangles lower bounds of those that finished nothing, and "
-        "crosses the paper's values of a GPU."
+        "that the cap ended, large triangles are lower bounds for those that finished nothing, and "
+        "crosses are the paper's values on a GPU."
     )
 
 
@@ -218,23 +222,18 @@ def _ms(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}" if value < 10 else f"{value:,.1f}"
 
 
-def _rate(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.1f}"
-
-
-def _mib(value: float | None) -> str:
+def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:,.1f}"
 
 
 def figure(records: Sequence[Record]) -> Any:
-    """Frozen latency (a) and peak training memory (b) over the number of nodes, both logarithmic.
+    """Plot latency (a) and peak training memory (b) over the number of nodes, both logarithmic.
 
-    Open markers are configurations that the cap ended, large triangles those that finished no
-    iteration, so that they lie above; crosses are the paper's, of a GPU.
+    Open markers are configurations that the cap ended; large triangles are lower bounds for those
+    that finished no iteration; crosses are the paper's values on a GPU.
     """
-    made = figures.blank(9.6, 4.2)
-    left, right = made.subplots(1, 2)
-    synthetic = [r for r in records if r["target"] is None]
+    drawing, (left, right) = panel_row(2, 9.6, 4.2)
+    synthetic = where(records, target=None)
     panels: tuple[tuple[Any, str, Callable[[Record], float | None]], ...] = (
         (left, "inference", latency),
         (right, "training", peak),
@@ -242,38 +241,12 @@ def figure(records: Sequence[Record]) -> Any:
     for panel, task, value in panels:
         for i, (method, single) in enumerate([*((m, False) for m in METHODS), ("ART", True)]):
             own = [r for r in synthetic if (r["graphs"] == 1) == single]
-            points = series(_measured(own), method, task, value)
-            if not points:
-                continue
             label = f"{method}, single graphs" if single else method
-            panel.plot(
-                *zip(*points, strict=True),
-                ls="--" if single else "-",
-                lw=1.2,
-                color=figures.COLOURS[i],
-                label=label if panel is left else None,
-            )
-            kinds = (
-                ([r for r in _measured(own) if r["state"] == "finished"], i, figures.COLOURS[i]),
-                ([r for r in _measured(own) if r["state"] != "finished"], i, "white"),
-                ([r for r in own if r["iteration"] is None], None, figures.COLOURS[i]),
-            )
-            for chosen, marker, fill in kinds:
-                shown = series(chosen, method, task, value)
-                if shown:
-                    look = "^" if marker is None else figures.MARKERS[marker]
-                    panel.plot(
-                        *zip(*shown, strict=True),
-                        look,
-                        ms=8 if marker is None else 5,
-                        ls="",
-                        color=figures.COLOURS[i],
-                        mfc=fill,
-                    )
+            line = {"ls": "--" if single else "-", "label": label if panel is left else None}
+            _plot_method(panel, i, where(own, method=method, task=task), value, **line)
         panel.set_xscale("log", base=2)
         panel.set_yscale("log")
-        panel.set_xlabel("nodes a graph", fontsize=9, color=figures.MUTED)
-        figures.plain_axes(panel)
+        finish_panel(panel, xlabel="nodes a graph")
     for (method, nodes), ms in PAPER_MS.items():
         colour = figures.COLOURS[METHODS.index(method)]
         name = f"the paper's {method}, GPU" if nodes == 2048 else None
@@ -282,5 +255,29 @@ def figure(records: Sequence[Record]) -> Any:
     right.plot(list(PAPER_GIB), memory, "x", color=figures.COLOURS[0], ms=7)
     left.set_ylabel(f"(a) inference, {MS}", color=figures.INK)
     right.set_ylabel("(b) training, peak MiB", color=figures.INK)
-    made.legend(ncols=4, fontsize=8, loc="outside upper center", frameon=False)
-    return made
+    legend_above(drawing, 4)
+    return drawing
+
+
+def _plot_method(
+    panel: Any,
+    index: int,
+    records: Sequence[Record],
+    value: Callable[[Record], float | None],
+    **line: Any,
+) -> None:
+    """Plot a line through what was measured, and a marker by how each configuration ended."""
+    measured = _measured(records)
+    points = series(measured, value)
+    if not points:
+        return
+    colour, marker = figures.COLOURS[index], figures.MARKERS[index]
+    panel.plot(*zip(*points, strict=True), lw=1.2, color=colour, **line)
+    for chosen, look, size, fill in (
+        (where(measured, state="finished"), marker, 5, colour),
+        ([r for r in measured if r["state"] != "finished"], marker, 5, "white"),
+        (where(records, iteration=None), "^", 8, colour),
+    ):
+        shown = series(chosen, value)
+        if shown:
+            panel.plot(*zip(*shown, strict=True), look, ms=size, ls="", color=colour, mfc=fill)

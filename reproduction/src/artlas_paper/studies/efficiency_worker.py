@@ -1,9 +1,9 @@
-"""One configuration of the study of efficiency, in this process: JSON in, lines of JSON out.
+"""Measure one configuration of the study of efficiency: JSON in, lines of JSON out.
 
-``python -m artlas_paper.studies.efficiency_worker CONFIGURATION`` writes a line when data and model are
-ready, and one after every iteration, with its seconds and the peak of memory above what was in use
-when it was ready; an iteration of several parts, a few graphs each, has one after every part too.
-Whoever started it may end it at any time, and has what was done until then.
+``python -m artlas_paper.studies.efficiency_worker CONFIGURATION`` writes a line when data and model
+are ready, and one after every iteration with its seconds and the peak of memory above what was in
+use at that point. An iteration of several parts, a few graphs each, also writes a line after every
+part. The parent process may end this one at any time, and has what was measured until then.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ SOLVERS: dict[str, Solver] = {
 METHODS = ("ART", *SOLVERS)  # measured at every size
 OTHERS = {e.title: e.name for e in registry.METHODS.values() if e.name != "scgfm"}  # on datasets
 Call = Callable[[], object]
-Part = tuple[int, Call]  # so many graphs, and what is done with them
+Part = tuple[int, Call]  # the number of graphs, and the work on them
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """What is measured: a method's task on so many graphs of a dataset, or of so many nodes.
+    """One measurement: a method's task on graphs of a dataset, or on random graphs.
 
     target: a dataset, or None for random graphs of ``nodes`` nodes; task: ``inference`` or
     ``training``; warm, timed: iterations of each of the repeats.
@@ -74,8 +74,8 @@ class Configuration:
             )
 
 
-def data_of(configuration: Configuration) -> Graphs:
-    """The same graphs for every method: random ones, or drawn from a dataset, GRAPH_SEED."""
+def load_graphs(configuration: Configuration) -> Graphs:
+    """Generate random graphs or draw them from a dataset, the same for every method."""
     rng, count, target = (
         np.random.default_rng(GRAPH_SEED),
         configuration.graphs,
@@ -91,16 +91,16 @@ def data_of(configuration: Configuration) -> Graphs:
 
 
 def sparse_graphs(rng: np.random.Generator, sizes: list[int], features: int = 1) -> Graphs:
-    """Random graphs of these sizes, DEGREE neighbours on average, with constant features."""
+    """Generate random graphs with DEGREE neighbours on average and constant features."""
     edges = [(n, torch.from_numpy(random_edges(rng, n, min(DEGREE, n - 1)))) for n in sizes]
-    made = Graphs.from_edges(edges)
-    return made if features == 1 else made.with_features(torch.ones(made.num_nodes, features))
+    graphs = Graphs.from_edges(edges)
+    return graphs if features == 1 else graphs.with_features(torch.ones(graphs.num_nodes, features))
 
 
-def iteration_of(
+def prepare_iteration(
     method: str, task: str, level: registry.Level, features: int
 ) -> Callable[[Graphs], list[Part]]:
-    """From graphs with so many features to the parts of one iteration of a method's task."""
+    """Prepare a method; return a function from graphs to the parts of one iteration of its task."""
     if method == "ART":
         model = artlas.load(level)
         return lambda graphs: [(len(graphs), art_iteration(model, graphs, task))]
@@ -110,13 +110,13 @@ def iteration_of(
     training = registry.find("scgfm").training["graph"]
     rng = np.random.default_rng(GRAPH_SEED + 1)
     few = sparse_graphs(rng, rng.integers(16, 65, size=32).tolist(), features)
-    # bases as training shapes them, because a solver's iterations depend on them
+    # train the bases first, because a solver's iterations depend on them
     scgfm.pretrain({"random": few}, dataclasses.replace(training, epochs=10, batch=32))
 
     def parts(graphs: Graphs) -> list[Part]:
         if task == "training":
             return [(len(graphs), scgfm.stepper(graphs, training))]
-        # one graph a thread, as it aligns them anyway, so that some are known if all take too long
+        # one graph per thread, as it aligns them anyway, so that a capped run has some results
         few = torch.get_num_threads()
         cuts = [graphs[i : i + few] for i in range(0, len(graphs), few)]
         return [(len(cut), partial(scgfm.embed, cut)) for cut in cuts]
@@ -127,7 +127,7 @@ def iteration_of(
 def baseline_iteration(
     entry: registry.Entry, task: str, level: registry.Level, graphs: Graphs
 ) -> list[Part]:
-    """Embed by, or take a training step of, a baseline of the paper's sizes."""
+    """Embed by, or take a training step of, a baseline of the paper's width."""
     if graphs.y is None:
         graphs = graphs.with_labels(torch.arange(len(graphs)) % 2)
     model = entry.make(level, {"graphs": graphs})
@@ -137,7 +137,7 @@ def baseline_iteration(
 
 
 def art_iteration(model: ART, graphs: Graphs, task: str) -> Call:
-    """Embed, or take a training step on, graphs of which nothing was kept from before."""
+    """Embed, or take a training step on, graphs without anything derived before."""
     if task == "inference":
         return lambda: model.embed(graphs, "paper")
     training, model = art_training("graph"), model.train()
@@ -156,18 +156,18 @@ def art_iteration(model: ART, graphs: Graphs, task: str) -> Call:
     return step
 
 
-def work(configuration: Configuration, tell: Callable[[dict[str, Any]], None]) -> None:
-    """Get ready, then run every repeat's warm-up and timed iterations, telling each."""
+def run_configuration(configuration: Configuration, emit: Callable[[dict[str, Any]], None]) -> None:
+    """Load graphs and method, then run all iterations, and emit a line for each."""
     target = configuration.target
     level = "graph" if target is None else find(target).level
-    graphs = data_of(configuration)
+    graphs = load_graphs(configuration)
     features = graphs.num_features or 1
-    make = iteration_of(configuration.method, configuration.task, level, features)
-    for _, call in make(sparse_graphs(np.random.default_rng(GRAPH_SEED), [32, 32], features)):
-        call()  # loads what is loaded late
-    parts = make(graphs)
+    make_parts = prepare_iteration(configuration.method, configuration.task, level, features)
+    for _, call in make_parts(sparse_graphs(np.random.default_rng(GRAPH_SEED), [32, 32], features)):
+        call()  # loads what is imported on first use
+    parts = make_parts(graphs)
     before = reset_peak()
-    tell(
+    emit(
         {
             "total_nodes": graphs.num_nodes,
             "total_edges": graphs.num_edges,
@@ -175,17 +175,17 @@ def work(configuration: Configuration, tell: Callable[[dict[str, Any]], None]) -
         }
     )
     training = configuration.task == "training"
-    with glibc_malloc.reuse_large_blocks() if training else nullcontext():  # as the trainer does
-        _measure(configuration, parts, before, tell)
+    with glibc_malloc.reuse_large_blocks() if training else nullcontext():  # as in pretraining
+        _measure(configuration, parts, before, emit)
 
 
 def _measure(
     configuration: Configuration,
     parts: list[Part],
     before: int,
-    tell: Callable[[dict[str, Any]], None],
+    emit: Callable[[dict[str, Any]], None],
 ) -> None:
-    """Every repeat's warm-up and timed iterations; before: the memory that is not counted."""
+    """Run every repeat's warm-up and timed iterations; before: the memory not counted."""
     for repeat in range(configuration.repeats):
         for number in range(configuration.warm + configuration.timed):
             whole = 0.0
@@ -196,10 +196,12 @@ def _measure(
                 whole += seconds
                 if len(parts) > 1:
                     peak = memory_bytes("VmHWM") - before
-                    tell({"part": count, "seconds": seconds, "peak": peak})
+                    emit({"part": count, "seconds": seconds, "peak": peak})
             warm, peak = number < configuration.warm, memory_bytes("VmHWM") - before
-            tell({"repeat": repeat, "warm": warm, "seconds": whole, "peak": peak})
+            emit({"repeat": repeat, "warm": warm, "seconds": whole, "peak": peak})
 
 
 if __name__ == "__main__":
-    work(Configuration(**json.loads(sys.argv[1])), lambda line: print(json.dumps(line), flush=True))
+    run_configuration(
+        Configuration(**json.loads(sys.argv[1])), lambda line: print(json.dumps(line), flush=True)
+    )

@@ -1,17 +1,20 @@
-r"""What rewiring changes: coordinates, couplings and transported features at the same degrees.
+r"""What does rewiring change: coordinates, couplings and transported features at equal degrees?
 
-With q, T_k and H of a graph and those of the rewired one, marked (p), the paper measures
+Makes the paper's figure of perturbation. With q, T_k and H of a graph and those of the rewired
+graph, marked (p), the paper measures
 
 .. math:: \Delta_q = 1 - \cos(q, q^{(p)}), \quad
     \Delta_T = \frac 1 K \sum_k \frac{\|T_k - T_k^{(p)}\|_F}{\|T_k\|_F + \epsilon}, \quad
     \Delta_H = 1 - \cos(\mathrm{vec} H, \mathrm{vec} H^{(p)}).
 
-Past the paper, three more metrics. ``standardised``: the coordinates of nearly constant positive
-vectors hide change from a cosine, so q is standardised per base over the objects, and the distance
-of a graph from its rewired self is divided by the root mean square distance of two objects.
-``energy``: the share of the independent coupling's energy that alignment saves,
+We add three metrics. ``standardised``: the cosine between nearly constant positive vectors hides
+change, so q is standardised per base over the objects, and the distance of a graph from its rewired
+self is divided by the root mean square distance of two objects. ``energy``: the share of the
+independent coupling's energy that alignment saves,
 :math:`(E_{\mu\nu^\top} - e_k) / E_{\mu\nu^\top}`, and how much rewiring changes it. ``permuted``:
-:mod:`artlas_paper.studies.role_permutation`.
+see :mod:`artlas_paper.studies.role_permutation`.
+
+    artlas-paper study perturbation --root ROOT --out DIR [--metric paper,energy]
 """
 
 from __future__ import annotations
@@ -36,21 +39,26 @@ from artlas_paper.studies import role_permutation
 from artlas_paper.studies.atlas import VARIANTS, variant_of
 from artlas_paper.studies.perturbation_report import PROTOCOL, figure, table
 from artlas_paper.studies.rewire import rewire
-from artlas_paper.studies.study import Job, Report, Setting, Study
+from artlas_paper.studies.rewiring_measures import (
+    Values,
+    cosine_distance,
+    coupling_change,
+    interval,
+    standardised_distance,
+)
+from artlas_paper.studies.study import Job, ReportProgress, Setting, Study
 
-Values = NDArray[np.float64]
 RATIOS = (0.0, 0.1, 0.2, 0.4, 0.6)
 REPEATS = 3
-EPSILON = 1e-12
 METRICS = ("paper", "standardised", "energy", "permuted")
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """What a model makes of n graphs.
+class Alignment:
+    """A model's alignment of n graphs, and what it makes of their attributes.
 
-    energies, gain: [n, K]; features vec H: [n, M d]; couplings: [K, N_g, M] of each; pooled: the
-    mean of attributes [n, d], which no structure enters.
+    energies, gain: [n, K]; features vec H: [n, M d]; couplings: [K, N_g, M] of each graph; pooled:
+    the mean of the attributes [n, d], which does not depend on structure.
     """
 
     energies: Values
@@ -60,8 +68,8 @@ class View:
     pooled: Values
 
     @classmethod
-    def of(cls, model: ART, graphs: Graphs) -> View:
-        """See graphs by a frozen model."""
+    def of(cls, model: ART, graphs: Graphs) -> Alignment:
+        """Align graphs by a frozen model."""
         alignment = model.align(graphs)
         return cls(
             alignment.energies.double().numpy(),
@@ -73,14 +81,14 @@ class View:
 
     @property
     def coordinates(self) -> Values:
-        """q, [n, K]."""
-        found: Values = coordinates(torch.from_numpy(self.energies)).numpy()
-        return found
+        """The coordinates q, [n, K]."""
+        q: Values = coordinates(torch.from_numpy(self.energies)).numpy()
+        return q
 
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """What REPEATS rewirings at one ratio did to n objects, [REPEATS, n] or [REPEATS, n, K]."""
+    """The effect of REPEATS rewirings at one ratio on n objects: [REPEATS, n(, K)]."""
 
     realised: Values
     coordinates: Values
@@ -90,61 +98,23 @@ class Change:
     pooled: Values
 
 
-def cosine_distance(first: Values, second: Values) -> Values:
-    """1 - cos of rows, [n], without the cancellation: half the squared distance of unit vectors."""
-    units = []
-    for rows in (first, second):
-        length = np.linalg.norm(rows, axis=1, keepdims=True)
-        units.append(rows / np.where(length > 0, length, 1))
-    return ((units[0] - units[1]) ** 2).sum(1) / 2
-
-
-def coupling_change(first: NDArray[Any], second: NDArray[Any]) -> float:
-    """The mean over bases of the relative change of couplings [K, N, M]."""
-    a, b = first.astype(np.float64), second.astype(np.float64)
-    moved, whole = (np.sqrt((part**2).sum((1, 2))) for part in (a - b, a))
-    return float((moved / (whole + EPSILON)).mean())
-
-
-def standardised_distance(before: Values, after: Values) -> Values:
-    """How far q [n, K] moved, as a share of the root mean square distance of two objects, [n].
-
-    Both are standardised per base by the mean and deviation of ``before``; bases without any
-    deviation do not count.
-    """
-    spread = before.std(0)
-    kept = spread > 1e-12 * np.abs(before).max(initial=1e-300)
-    moved = np.sqrt((((after - before)[:, kept] / spread[kept]) ** 2).sum(1))
-    count = len(before)
-    typical = np.sqrt(2 * kept.sum() * count / (count - 1))
-    return moved / typical if kept.any() else moved
-
-
-def interval(values: Values) -> tuple[float, float]:
-    """The mean, and half the width of its 95 % interval by Student's t."""
-    from scipy.stats import t as student  # slow to import
-
-    count = len(values)
-    error = values.std(ddof=1) / count**0.5
-    return float(values.mean()), float(student.ppf(0.975, count - 1) * error)
-
-
 def jobs(setting: Setting) -> Iterable[Job]:
-    """Every metric of every target, seed and ratio; permuted roles know no ratio.
+    """List a job for every target, seed, model variant, ratio and metric.
 
-    The untrained model, and the one with random bases, are seen at the largest ratio alone.
+    Permuted roles have no ratio. The untrained model and the one with random bases are measured
+    only at the largest ratio.
     """
-    wanted = setting.parts or METRICS
+    wanted = setting.metrics or METRICS
     for target, seed, variant in itertools.product(setting.targets, setting.seeds, VARIANTS):
-        of = {"target": target, "variant": variant, "seed": seed}
+        identity = {"target": target, "variant": variant, "seed": seed}
         ratios = RATIOS if variant == "learned" else RATIOS[-1:]
         for ratio, metric in itertools.product(ratios, MEASURES):
             if metric in wanted:
-                make = partial(_measure, setting, target, variant, metric, ratio, seed)
-                yield Job({**of, "metric": metric, "ratio": ratio}, make)
+                measure = partial(_measure, setting, target, variant, metric, ratio, seed)
+                yield Job({**identity, "metric": metric, "ratio": ratio}, measure)
         if "permuted" in wanted and variant == "learned":
-            make = partial(_permuted, setting, target, seed)
-            yield Job({**of, "metric": "permuted", "ratio": None}, make)
+            measure = partial(_measure_permuted, setting, target, seed)
+            yield Job({**identity, "metric": "permuted", "ratio": None}, measure)
 
 
 def _measure(
@@ -154,15 +124,15 @@ def _measure(
     metric: str,
     ratio: float,
     seed: int,
-    report: Report,
+    report: ReportProgress,
 ) -> Mapping[str, Any]:
     sample = setting.sample(target)
-    model = setting.once(
+    model = setting.cached(
         ("variant", target, variant, seed),
         lambda: variant_of(setting.model(target, seed, report), variant),
     )
-    before = _view(model, sample.graphs)
-    after = setting.once(
+    before = _alignment(model, sample.graphs)
+    after = setting.cached(
         ("change", target, variant, seed, ratio),
         lambda: _change(setting, target, ratio, model, before, report),
     )
@@ -177,25 +147,30 @@ def _measure(
     }
 
 
-@lru_cache(maxsize=1)  # one: the couplings of ego-graphs take 100 MB
-def _view(model: ART, graphs: Graphs) -> View:
-    return View.of(model, graphs)
+@lru_cache(maxsize=1)  # only one, because the couplings of ego-graphs take 100 MB
+def _alignment(model: ART, graphs: Graphs) -> Alignment:
+    return Alignment.of(model, graphs)
 
 
 def _change(
-    setting: Setting, target: str, ratio: float, model: ART, before: View, report: Report
+    setting: Setting,
+    target: str,
+    ratio: float,
+    model: ART,
+    before: Alignment,
+    report: ReportProgress,
 ) -> Change:
-    """What the rewirings of a ratio do; the rewired graphs are the same for every seed."""
+    """Rewire at a ratio and measure the change; rewired graphs are the same for every seed."""
     graphs = setting.sample(target).graphs
     columns: dict[str, list[Values]] = {name: [] for name in Change.__dataclass_fields__}
     for repeat in range(REPEATS):
         report(repeat, REPEATS)
-        made = setting.once(
+        rewired = setting.cached(
             ("rewired", target, ratio, repeat), partial(rewire, graphs, ratio, SEED + repeat)
         )
-        after = View.of(model, made.graphs)
+        after = Alignment.of(model, rewired.graphs)
         pairs = zip(before.couplings, after.couplings, strict=True)
-        columns["realised"].append(made.realised)
+        columns["realised"].append(rewired.realised)
         columns["coordinates"].append(after.coordinates)
         columns["gain"].append(after.gain)
         columns["couplings"].append(np.array([coupling_change(a, b) for a, b in pairs]))
@@ -205,12 +180,12 @@ def _change(
 
 
 def _summary(name: str, values: Values) -> dict[str, float]:
-    """Repeats [REPEATS, n] averaged within an object, then the interval over objects."""
+    """Average repeats [REPEATS, n] within each object; give the mean and interval over objects."""
     mean, half = interval(values.mean(0))
     return {name: mean, f"{name}_half": half}
 
 
-def _paper(before: View, after: Change) -> dict[str, float]:
+def _paper_metric(before: Alignment, after: Change) -> dict[str, float]:
     moved = np.stack([cosine_distance(before.coordinates, q) for q in after.coordinates])
     return {
         **_summary("delta_q", moved),
@@ -221,13 +196,13 @@ def _paper(before: View, after: Change) -> dict[str, float]:
     }
 
 
-def _standardised(before: View, after: Change) -> dict[str, float]:
+def _standardised_metric(before: Alignment, after: Change) -> dict[str, float]:
     moved = [standardised_distance(before.coordinates, q) for q in after.coordinates]
     relative = [np.abs(q / before.coordinates - 1).mean(1) for q in after.coordinates]
     return {**_summary("moved", np.stack(moved)), **_summary("relative", np.stack(relative))}
 
 
-def _energy(before: View, after: Change) -> dict[str, float]:
+def _energy_metric(before: Alignment, after: Change) -> dict[str, float]:
     mean, half = interval(before.gain.mean(1))
     return {
         "gain_before": mean,
@@ -237,22 +212,24 @@ def _energy(before: View, after: Change) -> dict[str, float]:
     }
 
 
-MEASURES: dict[str, Callable[[View, Change], dict[str, float]]] = {
-    "paper": _paper,
-    "standardised": _standardised,
-    "energy": _energy,
+MEASURES: dict[str, Callable[[Alignment, Change], dict[str, float]]] = {
+    "paper": _paper_metric,
+    "standardised": _standardised_metric,
+    "energy": _energy_metric,
 }
 
 
-def _permuted(setting: Setting, target: str, seed: int, report: Report) -> Mapping[str, Any]:
+def _measure_permuted(
+    setting: Setting, target: str, seed: int, report: ReportProgress
+) -> Mapping[str, Any]:
     model, sample = setting.model(target, seed, report), setting.sample(target)
     draws = 5 if setting.quick else role_permutation.PERMUTATIONS
-    share = role_permutation.shares(model, sample.graphs, draws, report)
+    shares = role_permutation.variance_shares(model, sample.graphs, draws, report)
     folds = setting.folds(sample.level)
     times = 1 if setting.quick else role_permutation.EVALUATIONS
     return {
-        **share,
-        **role_permutation.accuracies(folds, model, target, times, report),
+        **shares,
+        **role_permutation.permuted_accuracies(folds, model, target, times, report),
         "objects": len(sample.labels),
         "weights": checkpoint.weights_hash(model)[:16],
     }

@@ -1,4 +1,9 @@
-"""Four small tasks on which every method is compared with its own untrained self."""
+"""Does training help each method, compared with its own untrained self?
+
+Makes our table of sanity checks: every method of the comparison on four small tasks.
+
+    artlas-paper study sanity --out DIR
+"""
 
 from __future__ import annotations
 
@@ -25,7 +30,9 @@ from artlas_paper import figures
 from artlas_paper.methods.registry import METHODS, find
 from artlas_paper.protocol import EPISODE_SEED, EPISODES, QUERIES, SEEDS, SHOTS
 from artlas_paper.random_graphs import random_edges
-from artlas_paper.studies.study import Job, Report, Setting, Study, ordered, rows
+from artlas_paper.studies.plots import finish_panel, legend_above, panel_row, plot_series
+from artlas_paper.studies.study import Job, ReportProgress, Setting, Study
+from artlas_paper.studies.tables import distinct, markdown_table, where
 from artlas_paper.transfer.records import Record
 
 EPOCHS, QUICK_EPOCHS = 20, 1
@@ -40,16 +47,16 @@ Every task has two halves without a common graph: methods are trained on the fir
 epochs in batches of {BATCH}, with the paper's optimiser and rate and a width of 64, and their
 frozen vectors of the second are classified over 50 episodes at five shots by prototypes. GCN, GAT
 and GIN learn from the labels of the first half, all others from none. "families": eight kinds of
-random graphs, relative degree as feature; "digits": handwritten digits, their ink and its place;
-"communities": ego-graphs of nodes of a network of six communities, whose features are noise but
-for a shift by community; "density": random graphs of three densities with features that are
-noise. The ego-graphs of both halves are of one network, and overlap. Values are percent correct
-of the trained method, in brackets less the untrained one with the standard error over episodes; a
-star marks less than two standard errors."""
+random graphs, with relative degree as feature; "digits": handwritten digits, with ink and position
+as features; "communities": ego-graphs of nodes of a network of six communities, whose features are
+noise except for a shift by community; "density": random graphs of three densities, with noise as
+features. The ego-graphs of both halves come from one network, and overlap. Values are percent
+correct of the trained method; in brackets is its difference from the untrained one, with the
+standard error over episodes. A star marks differences below two standard errors."""
 
 
 def communities(seed: int = 0, size: int = 150, groups: int = 6) -> Dataset:
-    """Ego-graphs of a stochastic block model with weak features."""
+    """Generate ego-graphs of a stochastic block model with weak features."""
     rng = np.random.default_rng(seed)
     label = np.repeat(np.arange(groups), size)
     chance = np.where(label[:, None] == label[None], 0.06, 0.006)
@@ -61,7 +68,7 @@ def communities(seed: int = 0, size: int = 150, groups: int = 6) -> Dataset:
 
 
 def density(seed: int = 0, count: int = 120) -> Dataset:
-    """Random graphs of mean degree 2, 4 and 8, with features that say nothing."""
+    """Generate random graphs of mean degree 2, 4 and 8, with noise as features."""
     rng = np.random.default_rng(seed)
     label = np.repeat(np.arange(3), count)
     sizes = rng.integers(20, 60, size=len(label)).tolist()
@@ -69,14 +76,14 @@ def density(seed: int = 0, count: int = 120) -> Dataset:
         (n, torch.from_numpy(random_edges(rng, n, 2.0 ** (1 + y))))
         for n, y in zip(sizes, label, strict=True)
     ]
-    made = Graphs.from_edges(edges, rng.normal(size=(sum(sizes), 4)), label)
-    return Dataset("density", made, ("2", "4", "8"))
+    graphs = Graphs.from_edges(edges, rng.normal(size=(sum(sizes), 4)), label)
+    return Dataset("density", graphs, ("2", "4", "8"))
 
 
 def families() -> Dataset:
-    """The built-in families, with the relative degree as feature."""
-    made = synthetic_families()
-    return dataclasses.replace(made, graphs=made.graphs.with_features(relative_degree(made.graphs)))
+    """Generate the built-in families, with the relative degree as feature."""
+    data = synthetic_families()
+    return dataclasses.replace(data, graphs=data.graphs.with_features(relative_degree(data.graphs)))
 
 
 TASKS: dict[str, Callable[[], Dataset]] = {
@@ -88,28 +95,28 @@ TASKS: dict[str, Callable[[], Dataset]] = {
 
 
 def jobs(setting: Setting) -> Iterable[Job]:
-    """Every task, method and seed, and the controls."""
+    """List a job for every task, seed and method, and for the controls."""
     for task, seed in itertools.product(setting.targets, setting.seeds):
         for method in (*METHODS, "art"):
-            of = {"task": task, "method": method, "seed": seed}
-            yield Job(of, partial(_measure, setting, task, method, seed))
+            identity = {"task": task, "method": method, "seed": seed}
+            yield Job(identity, partial(_measure, setting, task, method, seed))
         for name in CONTROLS:
-            of = {"task": task, "method": name, "seed": seed}
-            yield Job(of, partial(_control, setting, task, name))
+            identity = {"task": task, "method": name, "seed": seed}
+            yield Job(identity, partial(_control, setting, task, name))
 
 
 def _halves(setting: Setting, task: str) -> tuple[Dataset, Dataset]:
-    return setting.once(("halves", task), lambda: TASKS[task]().halves(0))
+    return setting.cached(("halves", task), lambda: TASKS[task]().halves(0))
 
 
-def _accuracies(z: Any, known: Dataset) -> list[float]:
-    drawn = evaluation.draw_episodes(known.labels, EPISODES, SHOTS, QUERIES, EPISODE_SEED)
-    found = evaluation.evaluate(np.asarray(z), known.labels, drawn)
-    return [round(100 * float(v), 4) for v in found.episodes]
+def _accuracies(z: Any, data: Dataset) -> list[float]:
+    drawn = evaluation.draw_episodes(data.labels, EPISODES, SHOTS, QUERIES, EPISODE_SEED)
+    accuracy = evaluation.evaluate(np.asarray(z), data.labels, drawn)
+    return [round(100 * float(v), 4) for v in accuracy.episodes]
 
 
 def _measure(
-    setting: Setting, task: str, method: str, seed: int, report: Report
+    setting: Setting, task: str, method: str, seed: int, report: ReportProgress
 ) -> Mapping[str, Any]:
     first, second = _halves(setting, task)
     epochs = QUICK_EPOCHS if setting.quick else EPOCHS
@@ -135,19 +142,19 @@ def _measure(
     return {"accuracies": trained, "untrained": untrained}
 
 
-def _control(setting: Setting, task: str, name: str, report: Report) -> Mapping[str, Any]:
+def _control(setting: Setting, task: str, name: str, report: ReportProgress) -> Mapping[str, Any]:
     _, second = _halves(setting, task)
     return {"accuracies": _accuracies(CONTROLS[name](second.graphs), second), "untrained": None}
 
 
 def table(records: Sequence[Record]) -> str:
-    """Methods by tasks, and for how many tasks training helps."""
-    tasks = ordered(records, "task", list(TASKS))
+    """Compare methods by task, and count the tasks on which training helps."""
+    tasks = distinct(records, "task", list(TASKS))
     body = []
-    for method in ordered(records, "method", [*METHODS, "art", *CONTROLS]):
+    for method in distinct(records, "method", [*METHODS, "art", *CONTROLS]):
         cells, better, compared = [], 0, 0
         for task in tasks:
-            own = [r for r in records if r["method"] == method and r["task"] == task]
+            own = where(records, method=method, task=task)
             if not own:
                 cells.append("-")
                 continue
@@ -162,40 +169,31 @@ def table(records: Sequence[Record]) -> str:
             cells.append(text)
         title = METHODS[method].title if method in METHODS else method.replace("art", "ART")
         body.append([title, *cells, f"{better} of {compared}" if compared else "-"])
-    return rows(["", *tasks, "better than untrained"], body)
+    return markdown_table(["", *tasks, "better than untrained"], body)
 
 
-def _gain(records: Sequence[Record], task: str, method: str) -> float:
-    """Points by which training changed the accuracy."""
-    own = [r for r in records if r["method"] == method and r["task"] == task]
+def _training_gain(records: Sequence[Record], task: str, method: str) -> float:
+    """Compute by how many points training changed the accuracy."""
+    own = where(records, method=method, task=task)
     gains = [float(np.mean(r["accuracies"]) - np.mean(r["untrained"])) for r in own]
     return float(np.mean(gains)) if gains else float("nan")
 
 
 def figure(records: Sequence[Record]) -> Any:
-    """What training changed, by task and method."""
-    tasks = ordered(records, "task", list(TASKS))
-    methods = [m for m in ordered(records, "method", [*METHODS, "art"]) if m not in CONTROLS]
-    made = figures.blank(10, 3.4)
-    panel = made.subplots()
+    """Plot by how many points training changed the accuracy, by method and task."""
+    tasks = distinct(records, "task", list(TASKS))
+    methods = [m for m in distinct(records, "method", [*METHODS, "art"]) if m not in CONTROLS]
+    drawing, (panel,) = panel_row(1, 10, 3.4)
     for i, task in enumerate(tasks):
-        gains = [_gain(records, task, method) for method in methods]
-        panel.plot(
-            range(len(methods)),
-            gains,
-            figures.MARKERS[i],
-            ms=6,
-            ls="none",
-            color=figures.COLOURS[i],
-            label=task,
-        )
+        gains = [_training_gain(records, task, method) for method in methods]
+        plot_series(panel, i, range(len(methods)), gains, ms=6, ls="none", label=task)
     panel.axhline(0, color=figures.INK, lw=0.8)
     names = [METHODS[m].title if m in METHODS else m.upper() for m in methods]
     panel.set_xticks(range(len(methods)), names, fontsize=8, rotation=20)
     panel.set_ylabel("trained - untrained, points", fontsize=9)
-    figures.plain_axes(panel)
-    made.legend(ncols=4, fontsize=8, loc="outside upper center", frameon=False)
-    return made
+    finish_panel(panel)
+    legend_above(drawing, 4)
+    return drawing
 
 
 STUDY = Study(

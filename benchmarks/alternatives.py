@@ -1,4 +1,4 @@
-"""What a user would pick instead of `artlas embed`, made ready to be timed on the same graphs."""
+"""Prepare what a user would choose instead of `artlas embed`, to be timed on the same graphs."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from artlas.graphs.measure import normalised_degree
 from benchmarks.data import SEED
 from benchmarks.timing import Call
 
-HIDDEN, LAYERS, BATCH = 64, 3, 64  # of the GIN
+HIDDEN, LAYERS, BATCH = 64, 3, 64  # for the GIN
 WL_ROUNDS = 3
-ALPHA = 0.5  # of TFGW: POT's default, features and structure alike
+ALPHA = 0.5  # for TFGW: POT's default weighs features and structure equally
 
 
 def features(graphs: Graphs) -> Tensor:
-    """Node features [N, d]; the normalised degree stands in for them."""
+    """Return node features [N, d], or the normalised degree where there are none."""
     if graphs.x is not None:
         return graphs.x
     return normalised_degree(graphs.degree, graphs.node_ptr).unsqueeze(1)
 
 
 def weisfeiler_lehman(graphs: Graphs) -> Call:
-    """GraKeL's kernel matrix of all graphs; nodes are labelled by feature, or degree."""
+    """Prepare GraKeL's kernel matrix of all graphs, nodes labelled by features or degree."""
     from grakel import Graph
     from grakel.kernels import VertexHistogram, WeisfeilerLehman
 
     x = graphs.degree[:, None] if graphs.x is None else graphs.x
     labels = np.unique(x.numpy(), axis=0, return_inverse=True)[1].reshape(-1)
-    made = []
+    inputs = []
     for graph, own in zip(graphs, np.split(labels, graphs.node_ptr.numpy()[1:-1]), strict=True):
         rows = np.split(graph.col.numpy(), graph.row_ptr.numpy()[1:-1])
         neighbours = {i: row.tolist() for i, row in enumerate(rows)}
-        made.append(Graph(neighbours, dict(enumerate(own.tolist()))))
+        inputs.append(Graph(neighbours, dict(enumerate(own.tolist()))))
 
     def call() -> object:
         kernel = WeisfeilerLehman(
             n_iter=WL_ROUNDS, base_graph_kernel=VertexHistogram, normalize=True
         )
-        return kernel.fit_transform(made)
+        return kernel.fit_transform(inputs)
 
     return call
 
 
 def tfgw(graphs: Graphs, relations: Tensor) -> Call:
-    """POT's fused Gromov-Wasserstein distance of every graph to every template.
+    """Prepare POT's fused Gromov-Wasserstein distances of every graph to every template.
 
     The templates are relations [K, M, M], with the features of nodes drawn from the graphs.
     """
@@ -68,12 +68,12 @@ def tfgw(graphs: Graphs, relations: Tensor) -> Call:
     ]
 
     def call() -> NDArray[np.float64]:
-        found = [
+        distances = [
             ot.gromov.fused_gromov_wasserstein2(cost, relation, template, alpha=ALPHA)
             for relation, costs in problems
             for cost, template in zip(costs, templates, strict=True)
         ]
-        return np.array(found).reshape(len(problems), count)
+        return np.array(distances).reshape(len(problems), count)
 
     return call
 
@@ -89,7 +89,7 @@ class Gin:
 
     @torch.no_grad()
     def embed(self, data: Sequence[Any]) -> Tensor:
-        """One vector a graph, [G, HIDDEN]."""
+        """Compute one vector per graph, [G, HIDDEN]."""
         from torch_geometric.loader import DataLoader
         from torch_geometric.nn import global_add_pool
 
@@ -107,27 +107,27 @@ def _degrees(batch: Any) -> Tensor:
     return degree(batch.edge_index[0], batch.num_nodes)[:, None]
 
 
-def as_data(graphs: Graphs) -> list[Any]:
-    """The graphs as PyTorch Geometric has them in memory; degrees where there are no features."""
+def to_pyg(graphs: Graphs) -> list[Any]:
+    """Convert graphs to PyTorch Geometric's Data, with degrees where there are no features."""
     from torch_geometric.data import Data
 
-    x, made = graphs.degree[:, None] if graphs.x is None else graphs.x, []
+    x, data = graphs.degree[:, None] if graphs.x is None else graphs.x, []
     for graph, own in zip(graphs, x.split(graphs.sizes.tolist()), strict=True):
         source = torch.repeat_interleave(torch.arange(graph.num_nodes), graph.row_ptr.diff())
         edges = torch.stack([source, graph.col.long()])
-        made.append(Data(x=own.clone(), edge_index=edges, num_nodes=graph.num_nodes))
-    return made
+        data.append(Data(x=own.clone(), edge_index=edges, num_nodes=graph.num_nodes))
+    return data
 
 
 def gin(graphs: Graphs) -> Call:
-    """The GIN on graphs in memory."""
-    data = as_data(graphs)
+    """Prepare the GIN on graphs in memory."""
+    data = to_pyg(graphs)
     net = Gin(data[0].x.shape[1])
     return lambda: net.embed(data)
 
 
 def gin_from_text(root: Path, name: str, width: int) -> Call:
-    """The GIN on what PyTorch Geometric reads of ROOT/NAME/raw, each time anew."""
+    """Prepare the GIN on what PyTorch Geometric reads from ROOT/NAME/raw at each call."""
     from torch_geometric.datasets import TUDataset
 
     net = Gin(width)
@@ -140,7 +140,7 @@ def gin_from_text(root: Path, name: str, width: int) -> Call:
 
 
 def write_tu(folder: Path, name: str, graphs: Graphs) -> None:
-    """Write graphs in TU layout, features as attributes of nodes, classes of graphs if there."""
+    """Write graphs in TU layout: features as node attributes, graph labels or else 0."""
     from pyarrow import csv, table
 
     folder.mkdir(parents=True)
@@ -154,6 +154,8 @@ def write_tu(folder: Path, name: str, graphs: Graphs) -> None:
     if graphs.x is not None:
         columns["node_attributes"] = list(graphs.x.numpy().T)
     for kind, values in columns.items():
-        made = table([np.asarray(value) for value in values], list(map(str, range(len(values)))))
+        columns_table = table(
+            [np.asarray(value) for value in values], list(map(str, range(len(values))))
+        )
         options = csv.WriteOptions(include_header=False)
-        csv.write_csv(made, str(folder / f"{name}_{kind}.txt"), options)
+        csv.write_csv(columns_table, str(folder / f"{name}_{kind}.txt"), options)

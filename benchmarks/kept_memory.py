@@ -1,14 +1,12 @@
-"""What it gains to keep the memory of large tensors: training steps with and without `heap.kept`.
+"""Time training steps of baselines with and without `artlas.training.glibc_malloc.kept`.
 
-`python -m benchmarks.keeping SHARE ROUNDS` measures batches of the paper's size divided by SHARE in
-this process, whose malloc must be as glibc has it, and prints JSON.
+`python -m benchmarks.kept_memory SHARE ROUNDS` measures batches of the paper's size divided by
+SHARE in this process, whose malloc must have glibc's defaults, and prints JSON.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterable
@@ -22,34 +20,31 @@ from artlas.training import glibc_malloc
 from artlas_paper.methods.registry import find
 from artlas_paper.process_memory import memory_bytes, reset_peak
 from artlas_paper.studies.efficiency_worker import sparse_graphs
-from benchmarks.report import ROOT, Figure
+from benchmarks.fresh_process import run_module
+from benchmarks.report import Measurement
 from benchmarks.timing import Seconds, ratio
 
 METHODS = ("gcn", "gat", "graphmae", "mdgmix")
-NODES, FEATURES = 350, 256  # of ego-graphs
-WARM, TIMED = 2, 4  # steps: the heap grows in the first ones of thousands
+NODES, FEATURES = 350, 256  # those of ego-graphs
+WARM, TIMED = 2, 4  # steps; the heap grows in the first few
 
 
-def measure(share: int, rounds: int) -> Iterable[Figure]:
-    """Seconds of a step without over with, and the peaks of memory, in a fresh process."""
-    words = [sys.executable, "-m", "benchmarks.keeping", str(share), str(rounds)]
-    plain = {key: value for key, value in os.environ.items() if not key.startswith("MALLOC_")}
-    done = subprocess.run(words, cwd=ROOT, env=plain, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(words[2:])} failed:\n{done.stderr[-2000:]}")
-    for name, found in json.loads(done.stdout.splitlines()[-1]).items():
-        peaks = {kind: max(values) / 2**20 for kind, values in found["peaks"].items()}
-        note = f"{found['graphs']} graphs of {NODES} nodes; peak memory " + ", ".join(
+def measure(share: int, rounds: int) -> Iterable[Measurement]:
+    """Measure the time of a step without over with kept memory, in a fresh process."""
+    results = run_module("benchmarks.kept_memory", share, rounds, default_malloc=True)
+    for name, result in results.items():
+        peaks = {kind: max(values) / 2**20 for kind, values in result["peaks"].items()}
+        note = f"{result['graphs']} graphs of {NODES} nodes; peak memory " + ", ".join(
             f"{kind} {peak:,.0f} MiB" for kind, peak in peaks.items()
         )
         title = f"{find(name).title}, training step on ego-graphs, blocks mapped anew / kept"
-        spread = ratio(found["seconds"], "mapped", "kept")
-        yield Figure.of(title, spread, note=note, raw=found)
+        spread = ratio(result["seconds"], "mapped", "kept")
+        yield Measurement.of(title, spread, note=note, raw=result)
 
 
 def worker(share: int, rounds: int) -> dict[str, dict[str, Any]]:
-    """Both ways in turn, round by round."""
-    made = {}
+    """Measure steps with and without kept memory in turn, round by round."""
+    results = {}
     for name in METHODS:
         entry = find(name)
         training = entry.training["node"]
@@ -73,8 +68,8 @@ def worker(share: int, rounds: int) -> dict[str, dict[str, Any]]:
                         step()
                     seconds[kind].append((time.perf_counter() - began) / TIMED)
                 peaks[kind].append(memory_bytes("VmHWM") - before)
-        made[name] = {"graphs": graphs, "seconds": seconds, "peaks": peaks}
-    return made
+        results[name] = {"graphs": graphs, "seconds": seconds, "peaks": peaks}
+    return results
 
 
 if __name__ == "__main__":

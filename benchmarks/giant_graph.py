@@ -1,14 +1,13 @@
-"""One giant graph, from its file to its vector, in a process of its own for every size.
+"""Measure one giant graph from file to vector, each size in a fresh process.
 
-A random graph of n nodes, 4 n undirected edges and 16 features for n = 10^4 ... 10^7: random edges
-are the worst case for a processor's caches.
+The graphs are random, of n nodes, 4 n undirected edges and 16 features for n = 10^4 ... 10^7.
+Random edges are the worst case for a processor's caches.
 """
 
 from __future__ import annotations
 
 import json
 import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -16,24 +15,25 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.report import ROOT, Figure
+from benchmarks.fresh_process import run_module
+from benchmarks.report import Measurement
 
-SMALLEST, LARGEST = 4, 7
+SMALLEST, LARGEST = 4, 7  # powers of ten
 DEGREE, FEATURES = 8, 16
 SLOPE_BAR, MEMORY_BAR = 1.05, 20.0
-ROUNDS, BUDGET = 9, 10.0  # of the smaller sizes, and seconds of each
+ROUNDS, BUDGET = 9, 10.0  # rounds of the smaller sizes, and seconds of all rounds of a size
 
 
-def save(path: Path, nodes: int) -> None:
-    """The graph of a size, the same every time."""
+def write_graph(path: Path, nodes: int) -> None:
+    """Write the graph with this number of nodes, the same every time."""
     rng = np.random.default_rng(nodes)
     edges = rng.integers(0, nodes, (2, nodes * DEGREE // 2), dtype=np.int32)
     x = rng.standard_normal((nodes, FEATURES), dtype=np.float32)
     np.savez(path, edge_index=edges, num_nodes=nodes, x=x)
 
 
-def worker(path: Path, representation: str, most: int) -> dict[str, float]:
-    """Seconds of every stage, the best of so many rounds, and the peak memory of this process."""
+def worker(path: Path, representation: str, rounds: int) -> dict[str, float]:
+    """Measure the best seconds of each stage over rounds, and the peak memory of this process."""
     import warnings
 
     import artlas
@@ -42,7 +42,7 @@ def worker(path: Path, representation: str, most: int) -> dict[str, float]:
     model = artlas.load("graph")
     best = {"read": float("inf"), "embed": float("inf")}
     began = time.perf_counter()
-    for _ in range(most):
+    for _ in range(rounds):
         start = time.perf_counter()
         graphs = artlas.read(path, verbose=False)
         middle = time.perf_counter()
@@ -56,30 +56,26 @@ def worker(path: Path, representation: str, most: int) -> dict[str, float]:
     return {**best, "total": best["read"] + best["embed"], "peak": peak}
 
 
-def measure(largest: int, representation: str) -> list[Figure]:
-    """The slope over all sizes, and seconds and peak memory of the largest."""
-    found: dict[int, dict[str, float]] = {}
+def measure(largest: int, representation: str) -> list[Measurement]:
+    """Measure the slope over all sizes, and the seconds and peak memory of the largest."""
+    results: dict[int, dict[str, float]] = {}
     with tempfile.TemporaryDirectory(prefix="artlas-giant-") as folder:
         for power in range(SMALLEST, largest + 1):
             path = Path(folder) / "graph.npz"
-            save(path, 10**power)
-            rounds = str(1 if power == LARGEST else ROUNDS)
-            words = [sys.executable, "-m", "benchmarks.giant", str(path), representation, rounds]
-            done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
-            found[power] = json.loads(done.stdout.splitlines()[-1])
-    powers = list(found)
-    figures = []
+            write_graph(path, 10**power)
+            rounds = 1 if power == LARGEST else ROUNDS
+            results[power] = run_module("benchmarks.giant_graph", path, representation, rounds)
+    powers = list(results)
+    measurements = []
     for stage in ("embed", "total"):
-        times = [found[p][stage] for p in powers]
+        times = [results[p][stage] for p in powers]
         slope = float(np.polyfit(powers, np.log10(times), 1)[0])
         note = ", ".join(f"10^{p}: {t:.3g} s" for p, t in zip(powers, times, strict=True))
         what = "in memory" if stage == "embed" else "file to vector"
         name = f"one graph of 10^4 ... 10^{largest} nodes, {representation}, {what}: log-log slope"
-        figures.append(
-            Figure(
+        measurements.append(
+            Measurement.single(
                 name,
-                slope,
-                slope,
                 slope,
                 bar=SLOPE_BAR,
                 at_most=True,
@@ -87,24 +83,17 @@ def measure(largest: int, representation: str) -> list[Figure]:
                 raw={"powers": powers, "seconds": times},
             )
         )
-    peak = found[largest]["peak"] / 2**30
-    seconds = found[largest]["total"]
+    peak = results[largest]["peak"] / 2**30
+    seconds = results[largest]["total"]
     name = f"one graph of 10^{largest} nodes, 4 edges a node, 16 features, {representation}"
-    peaks = ", ".join(f"10^{p}: {found[p]['peak'] / 2**30:.2f} GiB" for p in powers)
-    figures.append(
-        Figure(
-            f"{name}: peak memory",
-            peak,
-            peak,
-            peak,
-            bar=MEMORY_BAR,
-            at_most=True,
-            unit=" GiB",
-            note=peaks,
+    peaks = ", ".join(f"10^{p}: {results[p]['peak'] / 2**30:.2f} GiB" for p in powers)
+    measurements.append(
+        Measurement.single(
+            f"{name}: peak memory", peak, bar=MEMORY_BAR, at_most=True, unit=" GiB", note=peaks
         )
     )
-    figures.append(Figure(f"{name}: seconds", seconds, seconds, seconds, unit=" s"))
-    return figures
+    measurements.append(Measurement.single(f"{name}: seconds", seconds, unit=" s"))
+    return measurements
 
 
 if __name__ == "__main__":

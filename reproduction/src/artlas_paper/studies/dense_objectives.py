@@ -1,7 +1,7 @@
-"""Two further objectives for an atlas: views of a graph agree, and couplings follow a solver's.
+"""Two further training objectives: contrast between views, and distillation of refined couplings.
 
-Both need gradients through couplings themselves, which the kernels do not give; so they are written
-densely in PyTorch, for the graphs of a batch that are small enough to be padded together.
+Both need gradients through the couplings themselves, which the kernels do not give. They are
+therefore written densely in PyTorch, for the graphs of a batch that are small enough to be padded.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ TINY = 1e-12
 
 
 @dataclass(frozen=True)
-class Dense:
-    """Couplings of graphs padded to N nodes each.
+class DenseCouplings:
+    """The couplings of graphs that are padded to N nodes each.
 
     couplings T [G, K, N, M]; relations B [K, M, M]; measure mu [G, N], zero on padding.
     """
@@ -34,38 +34,39 @@ class Dense:
     measure: Tensor
 
     def neighbours(self, couplings: Tensor) -> Tensor:
-        """A T, [G, K, N, M]."""
+        """Compute A T, [G, K, N, M]."""
         graphs, (bases, roles) = self.graphs, (couplings.shape[1], couplings.shape[3])
-        rows = couplings.transpose(1, 2)[_places(graphs)].flatten(1)
+        rows = couplings.transpose(1, 2)[_slots(graphs)].flatten(1)
         summed = kernels.neighbour_sum(rows.contiguous(), prepare_structure(graphs, 1.0))
         return pad(graphs, summed.view(-1, bases, roles)).transpose(1, 2)
 
     def energies(self) -> Tensor:
-        """The relational energies, [G, K]."""
+        """Compute the relational energies, [G, K]."""
         squares = (self.measure * pad(self.graphs, self._carried_measure())).sum(1, keepdim=True)
         cross = (self.couplings @ self.relations * self.neighbours(self.couplings)).sum((2, 3))
         return squares + (self.relations**2).mean((1, 2)) - 2 * cross
 
     def _carried_measure(self) -> Tensor:
-        mu = self.measure[_places(self.graphs)]
-        structure = prepare_structure(self.graphs, 1.0)
-        return kernels.neighbour_sum(mu[:, None].contiguous(), structure)[:, 0]
+        mu = self.measure[_slots(self.graphs)]
+        return kernels.neighbour_sum(mu[:, None].contiguous(), prepare_structure(self.graphs, 1.0))[
+            :, 0
+        ]
 
 
-def _places(graphs: Graphs) -> tuple[Tensor, Tensor]:
-    """The graph of every node, and its place there."""
+def _slots(graphs: Graphs) -> tuple[Tensor, Tensor]:
+    """Return the graph of every node, and its index there."""
     owner = torch.repeat_interleave(torch.arange(len(graphs)), graphs.sizes)
     return owner, torch.arange(graphs.num_nodes) - graphs.node_ptr[owner]
 
 
 def pad(graphs: Graphs, values: Tensor) -> Tensor:
-    """Values [nodes, ...] as [G, N, ...], zero beyond a graph's own nodes."""
+    """Pad values [nodes, ...] to [G, N, ...], with zeros beyond a graph's own nodes."""
     out = values.new_zeros(len(graphs), int(graphs.sizes.max()), *values.shape[1:])
-    return out.index_put(_places(graphs), values)
+    return out.index_put(_slots(graphs), values)
 
 
-def dense_couplings(model: ART, graphs: Graphs, steps: int = 10) -> Dense:
-    """Couplings with gradients: scaling iterations on kernels cut off at exp(-30)."""
+def dense_couplings(model: ART, graphs: Graphs, steps: int = 10) -> DenseCouplings:
+    """Compute couplings with gradients, by Sinkhorn scaling of kernels cut off at exp(-30)."""
     structure = prepare_structure(graphs, model.config.measure_epsilon)
     nodes = pad(graphs, model.encoder(structure) @ model.node_projection.weight.T)
     relations = model.atlas.relations()
@@ -73,11 +74,11 @@ def dense_couplings(model: ART, graphs: Graphs, steps: int = 10) -> Dense:
     logits = torch.einsum("gnd,kmd->gknm", nodes, roles) * model.config.logit_scale
     measure = pad(graphs, structure.measure)
     kernel = torch.exp((logits - logits.amax(3, keepdim=True)).clamp_min(-30))
-    return Dense(graphs, _project(kernel, measure, steps), relations, measure)
+    return DenseCouplings(graphs, _sinkhorn(kernel, measure, steps), relations, measure)
 
 
-def _project(kernel: Tensor, measure: Tensor, steps: int) -> Tensor:
-    """Sinkhorn scaling of a positive kernel [G, K, N, M] onto the marginals mu and 1 / M."""
+def _sinkhorn(kernel: Tensor, measure: Tensor, steps: int) -> Tensor:
+    """Scale a positive kernel [G, K, N, M] onto the marginals mu and 1 / M."""
     kernel = kernel * (measure > 0)[:, None, :, None]
     mu, v = measure[:, None], kernel.new_ones(*kernel.shape[:2], kernel.shape[3])
     u = mu
@@ -88,25 +89,26 @@ def _project(kernel: Tensor, measure: Tensor, steps: int) -> Tensor:
 
 
 @torch.no_grad()
-def refine(dense: Dense, rounds: int = 8, stride: float = 4.0) -> Tensor:
-    """What mirror descent on the energy makes of couplings, [G, K, N, M]."""
-    found = dense.couplings
+def refine(dense: DenseCouplings, rounds: int = 8, stride: float = 4.0) -> Tensor:
+    """Lower the energy of couplings by mirror descent, [G, K, N, M]."""
+    couplings = dense.couplings
     for _ in range(rounds):
-        slope = dense.neighbours(found) @ dense.relations
+        slope = dense.neighbours(couplings) @ dense.relations
         slope = slope / slope.amax((2, 3), keepdim=True).clamp_min(TINY)
-        found = _project(found.clamp_min(TINY) * torch.exp(stride * slope), dense.measure, 10)
-    return found
+        kernel = couplings.clamp_min(TINY) * torch.exp(stride * slope)
+        couplings = _sinkhorn(kernel, dense.measure, 10)
+    return couplings
 
 
-def distillation(dense: Dense) -> Tensor:
-    """The mean divergence of the refined couplings from the amortised ones."""
-    wanted = refine(dense)
-    ratio = wanted.clamp_min(TINY).log() - dense.couplings.clamp_min(TINY).log()
-    return (wanted * ratio).sum((2, 3)).mean()
+def distillation(dense: DenseCouplings) -> Tensor:
+    """Average the divergence of the refined couplings from the amortised ones."""
+    refined = refine(dense)
+    ratio = refined.clamp_min(TINY).log() - dense.couplings.clamp_min(TINY).log()
+    return (refined * ratio).sum((2, 3)).mean()
 
 
-def pooled(dense: Dense, model: ART) -> Tensor:
-    """Degrees near and farther off, pooled by roles as z+ pools features; [G, d]."""
+def pool_degrees(dense: DenseCouplings, model: ART) -> Tensor:
+    """Pool degrees over neighbourhoods by roles, as z+ pools features; [G, d]."""
     graphs, config = dense.graphs, model.config
     structure, degree = prepare_structure(graphs, 1.0), graphs.degree.float()[:, None]
     second = kernels.neighbour_sum(degree, structure)
@@ -119,8 +121,8 @@ def pooled(dense: Dense, model: ART) -> Tensor:
     return signed_log(config.roles * torch.einsum("gknm,gnd->gkmd", roles, values)).flatten(1)
 
 
-class Contrast(nn.Module):
-    """Two views of a graph, a fifth of the edges gone from each, are closer than other graphs."""
+class ContrastLoss(nn.Module):
+    """A contrastive loss that draws two views of a graph together and apart from other graphs."""
 
     def __init__(self, width: int, sharpness: float = 5.0) -> None:
         super().__init__()
@@ -138,7 +140,7 @@ class Contrast(nn.Module):
 
 
 def drop_edges(graphs: Graphs, share: float, generator: torch.Generator) -> Graphs:
-    """The same nodes without a random share of the edges."""
+    """Remove a random share of the edges and keep all nodes."""
     row = torch.repeat_interleave(torch.arange(graphs.num_nodes), graphs.row_ptr.diff())
     col = graphs.col.long()
     once = row < col

@@ -1,4 +1,4 @@
-"""A graph in the raw layout of Reddit, at its scale or smaller: communities and a skewed degree."""
+"""Write a synthetic graph in Reddit's raw layout, with communities and skewed degrees."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write_reddit(
     counts = np.maximum(nodes // (4 * classes), (share * nodes).astype(np.int64))
     counts[-1] += nodes - counts.sum()
     block = np.concatenate([[0], np.cumsum(counts)])
-    number = rng.permutation(nodes)  # communities are not runs of ids
+    number = rng.permutation(nodes)  # so that communities are not runs of ids
     label = np.empty(nodes, dtype=np.int64)
     label[number] = np.repeat(np.arange(classes), counts)
     pairs = _pairs(rng, block, counts, entries // 2)
@@ -58,7 +58,7 @@ def write_reddit(
 def _pairs(
     rng: np.random.Generator, block: np.ndarray, counts: np.ndarray, wanted: int
 ) -> np.ndarray:
-    """Distinct pairs low * nodes + high, 7 of 10 within a community."""
+    """Draw distinct pairs, coded as low * nodes + high, 7 of 10 within a community."""
     nodes, kept = int(block[-1]), np.empty(0, dtype=np.int64)
     owner = np.repeat(np.arange(len(counts)), counts)
     while len(kept) < wanted:
@@ -68,7 +68,7 @@ def _pairs(
         v = np.where(rng.random(count) < 0.7, inside, rng.integers(0, nodes, count))
         low, high = np.minimum(u, v), np.maximum(u, v)
         kept = np.concatenate([kept, (low * nodes + high)[low != high]])
-        kept.sort()  # numpy.unique would hash, which takes minutes at this size
+        kept.sort()  # numpy.unique hashes, which takes minutes at this size
         kept = kept[np.concatenate([[True], kept[1:] != kept[:-1]])]
     surplus = rng.choice(len(kept), len(kept) - wanted, replace=False, shuffle=False)
     return np.delete(kept, surplus)

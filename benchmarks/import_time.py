@@ -1,11 +1,11 @@
-"""How long `import artlas` takes once torch is there."""
+"""Time `import artlas` after torch is imported."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
-from benchmarks.report import ROOT, Figure
+from benchmarks.report import ROOT, Measurement
 
 IMPORT_BAR = 2.0
 SCRIPT = """
@@ -16,10 +16,10 @@ print(time.perf_counter() - start)
 """
 
 
-def measure(runs: int) -> Figure:
-    """Best of several fresh processes."""
-    seconds = [_once() for _ in range(runs)]
-    return Figure(
+def measure(runs: int) -> Measurement:
+    """Take the best of several fresh processes."""
+    seconds = [_import_seconds() for _ in range(runs)]
+    return Measurement(
         "import artlas beyond import torch",
         min(seconds),
         min(seconds),
@@ -31,8 +31,8 @@ def measure(runs: int) -> Figure:
     )
 
 
-def _once() -> float:
-    """Seconds of one import in a fresh process."""
+def _import_seconds() -> float:
+    """Time one import in a fresh process."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], cwd=ROOT, capture_output=True, text=True, check=True
     )

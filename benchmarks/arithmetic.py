@@ -1,4 +1,4 @@
-"""How many multiply-adds the model costs, and how fast this machine does them in a GEMM."""
+"""Count the model's multiply-adds, and time this machine's in a matrix product."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GEMM_MULTIPLY_ADDS = GEMM_SIZE**3
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes that decide the arithmetic: bases K, roles M, width D, GIN layers, iterations."""
+    """The sizes of a model: bases K, roles M, width D, GIN layers, Sinkhorn iterations."""
 
     bases: int
     roles: int
@@ -26,7 +26,7 @@ class Shape:
 def multiply_adds(
     nodes: int, entries: int, shape: Shape, steps: float | None = None
 ) -> dict[str, int]:
-    """Multiply-adds of one inference pass by stage, with `steps` Sinkhorn iterations executed."""
+    """Count multiply-adds of one inference pass by stage; steps: Sinkhorn iterations executed."""
     k, m, d, layers = shape.bases, shape.roles, shape.width, shape.layers
     iterations = shape.iterations if steps is None else steps
     return {
@@ -40,7 +40,7 @@ def multiply_adds(
 
 
 def gemm_call() -> Call:
-    """A float32 matrix product of 2048^3 multiply-adds, ready to be timed."""
+    """Prepare a float32 matrix product of 2048^3 multiply-adds to be timed."""
     left, right = torch.randn(2, GEMM_SIZE, GEMM_SIZE)
     out = torch.empty(GEMM_SIZE, GEMM_SIZE)
     return lambda: torch.mm(left, right, out=out)
