@@ -174,6 +174,7 @@ def test_broken_kernels_are_an_error_and_no_silent_fallback(tmp_path):
         sys.meta_path.insert(0, Finder())
         try:
             import artlas
+            artlas.ART()
         except ImportError as error:
             print(error)
         """
