@@ -1,8 +1,8 @@
-"""Broken files by the thousand: each must be read, or refused by an error of ours, at once.
+"""Read thousands of broken files: each must be read, or refused by an error of ours, at once.
 
 ``PYTHONPATH=src:tests python -m fuzzing.fuzz --count 10000 --seed 0`` runs it by hand, test_fuzz.py
-runs it in the tests. Every case follows from the seed and its number alone, so a finding can be
-made again.
+runs it in the tests. A case is determined by the seed and its number, so a finding can be
+reproduced.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Finding:
 
 
 def judge(path: pathlib.Path, read: Callable[..., Any], floor: float = 0.0) -> tuple[str, str]:
-    """('graphs' or 'refused' or 'wrong', what is wrong) of one file.
+    """Read one file and return ('graphs', 'refused' or 'wrong', what is wrong).
 
     Its memory is the peak of the process above ``floor``, if this file is what raised the peak.
     """
@@ -66,7 +66,7 @@ def judge(path: pathlib.Path, read: Callable[..., Any], floor: float = 0.0) -> t
 
 
 def _peak() -> float:
-    """The most megabytes that this process ever held."""
+    """Return the peak memory of this process in megabytes."""
     try:
         # Not ru_maxrss, which a process takes over from the one that started it.
         found = re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path("/proc/self/status").read_text())
@@ -76,7 +76,7 @@ def _peak() -> float:
 
 
 def _fault(graphs: Any) -> str:
-    """What is wrong with graphs that came out of a file, if anything."""
+    """Return what is wrong with graphs that were read, or an empty string."""
     import numpy as np
     from scipy.sparse import csr_array
 
@@ -135,14 +135,14 @@ def _finding(number: int, target: str, what: str, files: Files) -> Finding:
 
 
 def unpack(finding: Finding) -> Files:
-    """The files of a finding."""
+    """Return the files of a finding."""
     return {n: zlib.decompress(base64.b64decode(d)) for n, d in finding.files.items()}
 
 
 def run(
     count: int, seed: int = 0, workers: int = 2
 ) -> tuple[list[Finding], dict[str, dict[str, int]]]:
-    """All findings, and how often which seed was read or refused."""
+    """Return all findings, and how often each seed was read or refused."""
     findings: list[Finding] = []
     outcomes: dict[str, dict[str, int]] = {}
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
@@ -170,7 +170,7 @@ def _next(follow: Iterator[str], runs: list[Iterator[str]]) -> list[str]:
 
 
 def _follow(folder: pathlib.Path, seed: int, first: int, count: int, step: int) -> Iterator[str]:
-    """What a worker says; one that dies or stalls is a finding, and the next goes on behind it."""
+    """Yield the output of a worker; if it dies or stalls, report the case and start the next."""
     progress, said = folder / f"at{first}", folder / f"said{first}"
     while first < count:
         progress.write_bytes(b"%10d" % first)
@@ -200,7 +200,7 @@ def _follow(folder: pathlib.Path, seed: int, first: int, count: int, step: int) 
 
 
 def report(findings: list[Finding], folder: pathlib.Path) -> str:
-    """Say what was found, and leave the files in a folder."""
+    """Describe the findings, and write their files to a folder."""
     lines = []
     for finding in findings:
         for name, data in unpack(finding).items():

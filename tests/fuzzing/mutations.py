@@ -1,4 +1,4 @@
-"""Seeds of every format, and what can be done to their bytes; see fuzz.py."""
+"""Seeds of every format, and mutations of their bytes; see fuzz.py."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ BRACKETS = [
 
 
 def seeds() -> list[tuple[str, Files]]:
-    """(what to read, files) of every seed: those of tests/io/data, and those made here."""
+    """Return (what to read, files) of every seed: those of tests/io/data, and those made here."""
     found: list[tuple[str, Files]] = [(name, {name: data}) for name, data in INLINE.items()]
     for path in sorted(DATA.iterdir()) if DATA.exists() else []:
         if path.is_dir() and path.name != "__pycache__":
@@ -228,14 +228,14 @@ def _nest(rng: random.Random, data: bytes) -> bytes:
 
 
 def _header(rng: random.Random, data: bytes) -> bytes:
-    """Blow up a number in the first lines, where the counts are."""
+    """Replace a number in the first lines, where the counts are."""
     cut = [match.end() for match in re.finditer(rb"\n", data)][:4]
     cut_at = cut[-1] if cut else len(data)
     return _number(rng, data[:cut_at]) + data[cut_at:]
 
 
 def _overwrite(rng: random.Random, data: bytes) -> bytes:
-    """Put a number of a machine where another may have been, without moving anything."""
+    """Overwrite bytes by a binary number, without moving the rest."""
     kind, value = rng.choice(WORDS)
     packed = struct.pack(kind, value)
     start = rng.randrange(max(1, len(data) - len(packed) + 1))
@@ -244,7 +244,7 @@ def _overwrite(rng: random.Random, data: bytes) -> bytes:
 
 
 def _array(rng: random.Random) -> bytes:
-    """A sound array of some kind and shape, which is not what belongs there."""
+    """Return a valid array of a type and shape that do not belong there."""
     import numpy as np
 
     shape = rng.choice([(), (0,), (1,), (3,), (4,), (2, 3), (3, 2), (4, 4), (2, 0), (2, 2, 2)])
@@ -259,7 +259,7 @@ def _array(rng: random.Random) -> bytes:
 
 
 def _odd_array(rng: random.Random) -> bytes:
-    """An array whose header is a sound literal that few expect."""
+    """Return an array whose header is a valid but unusual literal."""
     kind = rng.choice(["'<f8'", "'|V0'", "'<U0'", "'|O'", "('<f8', (2,))", "[('a', '<i4')]", "'?'"])
     shapes = [
         "()",
@@ -299,7 +299,7 @@ SIMPLE: list[Callable[[random.Random, bytes], bytes]] = [
 
 
 def mutate(rng: random.Random, data: bytes, other: bytes) -> bytes:
-    """Change data a few times; ``other`` is what may be spliced in."""
+    """Change data a few times; a piece of ``other`` may be spliced in."""
     if data[:2] == b"PK" and rng.random() < 0.7:
         return _repack(rng, data)
     for _ in range(rng.choice([1, 1, 1, 2, 4])):
@@ -311,7 +311,7 @@ def mutate(rng: random.Random, data: bytes, other: bytes) -> bytes:
 
 
 def _repack(rng: random.Random, data: bytes) -> bytes:
-    """Change a member or its name and pack it anew, so that the checksum is right."""
+    """Change a member or its name and zip it again, so that the checksum is right."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {name.encode(): archive.read(name) for name in archive.namelist()}
     name = rng.choice(list(members))
@@ -328,7 +328,7 @@ def _repack(rng: random.Random, data: bytes) -> bytes:
 
 
 def case(seed: int, number: int, known: list[tuple[str, Files]]) -> tuple[str, Files]:
-    """What to read, and the files, of one case."""
+    """Return what to read, and the files, of one case."""
     rng = random.Random(f"{seed}/{number}")
     target, files = known[number % len(known)]
     _, others = rng.choice(known)

@@ -1,4 +1,4 @@
-"""Edge lists: what is guessed, what is kept, what is refused and in which line."""
+"""Edge lists: guesses, ids, and errors with their line."""
 
 from __future__ import annotations
 

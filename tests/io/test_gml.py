@@ -1,4 +1,4 @@
-"""GML against NetworkX, and what must be refused, by line."""
+"""GML: what NetworkX writes, what it cannot read by itself, and hostile files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrix Market and .npz against SciPy, and faults by their lines."""
+"""Matrix Market and .npz against SciPy, and errors with their line."""
 
 from __future__ import annotations
 

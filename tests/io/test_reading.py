@@ -1,4 +1,4 @@
-"""artlas.read: which reader is taken, what is said, what is refused."""
+"""artlas.read: the choice of a format, the summary it prints, and its errors."""
 
 from __future__ import annotations
 

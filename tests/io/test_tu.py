@@ -1,4 +1,4 @@
-"""TU layout: the real sets, counted; small made-up ones, with every defect."""
+"""TU layout: the real data sets, and small ones with every defect."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import functools
 import itertools
 import operator
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,20 +19,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from artlas.errors import raise_graph_error
-from artlas.graphs import molecules
+from artlas.graphs import convert, molecules
 from artlas.graphs.canonical import announce, canonical
-from artlas.graphs.convert import (
-    data_edges,
-    data_labels,
-    data_list,
-    is_data,
-    is_matrix,
-    is_networkx,
-    is_pair,
-    matrix_edges,
-    networkx_edges,
-    networkx_features,
-)
 from artlas.graphs.ragged import pointer, ranges
 from artlas.graphs.validation import (
     all_or_none,
@@ -73,10 +61,9 @@ class Graphs:
 
         x is one array [n_g, d] per graph, or all of them in one [N, d]; y is [G] or [N].
         """
-        pairs = items_of(graphs, is_pair, "a (num_nodes, edge_index) pair")
+        pairs = items_of(graphs, convert.is_pair, "a (num_nodes, edge_index) pair")
         sizes = [check_size(n, g) for g, (n, _) in enumerate(pairs)]
-        edges = (check_edges(edge_index, sizes[g], g) for g, (_, edge_index) in enumerate(pairs))
-        return cls._build(sizes, edges, x, y, strict, Counter())
+        return cls._build(sizes, lambda g, _: check_edges(pairs[g][1], sizes[g], g), x, y, strict)
 
     @classmethod
     def from_networkx(
@@ -86,13 +73,12 @@ class Graphs:
 
         x is as in :meth:`from_edges`, or the name of a node attribute, or a list of such names.
         """
-        graphs, changes = items_of(graphs, is_networkx, "a NetworkX graph"), Counter[str]()
+        graphs = items_of(graphs, convert.is_networkx, "a NetworkX graph")
         sizes = [check_size(len(graph), g) for g, graph in enumerate(graphs)]
         names = [x] if isinstance(x, str) else x
         if isinstance(names, (list, tuple)) and names and all(isinstance(n, str) for n in names):
-            x = [networkx_features(graph, names, g) for g, graph in enumerate(graphs)]
-        edges = (networkx_edges(graph, changes) for graph in graphs)
-        return cls._build(sizes, edges, x, y, strict, changes)
+            x = [convert.networkx_features(graph, names, g) for g, graph in enumerate(graphs)]
+        return cls._build(sizes, lambda g, c: convert.networkx_edges(graphs[g], c), x, y, strict)
 
     @classmethod
     def from_pyg(cls, data: Any, strict: bool = False) -> Graphs:
@@ -100,25 +86,26 @@ class Graphs:
 
         ``y`` must be one label per graph, or one per node.
         """
-        items, changes = items_of(data, is_data, "a Data with edge_index"), Counter[str]()
-        items = [data for i, item in enumerate(items) for data in data_list(item, i)]
+        batches = items_of(data, convert.is_data, "a Data with edge_index")
+        items = [data for i, batch in enumerate(batches) for data in convert.data_list(batch, i)]
         sizes = [check_size(item.num_nodes, g) for g, item in enumerate(items)]
         xs, ys = ([getattr(item, name, None) for item in items] for name in "xy")
         x = xs if all_or_none(xs, "x") else None
-        y = data_labels(ys, sizes) if all_or_none(ys, "y") else None
-        edges = (data_edges(item, sizes[g], g, changes) for g, item in enumerate(items))
-        return cls._build(sizes, edges, x, y, strict, changes)
+        y = convert.data_labels(ys, sizes) if all_or_none(ys, "y") else None
+        return cls._build(sizes, lambda g, c: convert.data_edges(items[g], g, c), x, y, strict)
 
     @classmethod
     def from_scipy(
         cls, matrices: Any, x: Any = None, y: Any = None, strict: bool = False
     ) -> Graphs:
         """Build from square adjacencies [n_g, n_g], SciPy sparse or dense; zeros are no edges."""
-        matrices, changes = items_of(matrices, is_matrix, "a sparse or 2-D array"), Counter[str]()
+        matrices = items_of(matrices, convert.is_matrix, "a sparse or 2-D array")
         sizes = [check_square(matrix, g) for g, matrix in enumerate(matrices)]
-        names = (f"the matrix of graph {g}" for g in range(len(matrices)))
-        edges = (matrix_edges(m, name, changes) for m, name in zip(matrices, names, strict=True))
-        return cls._build(sizes, edges, x, y, strict, changes)
+
+        def edges_of(g: int, changes: Counter[str]) -> Any:
+            return convert.matrix_edges(matrices[g], f"the matrix of graph {g}", changes)
+
+        return cls._build(sizes, edges_of, x, y, strict)
 
     @classmethod
     def from_smiles(cls, smiles: Any, y: Any = None) -> Graphs:
@@ -134,14 +121,15 @@ class Graphs:
     def _build(
         cls,
         sizes: list[int],
-        edges: Iterable[Any],
+        edges_of: Callable[[int, Counter[str]], Any],
         x: Any,
         y: Any,
         strict: bool,
-        changes: Counter[str],
     ) -> Graphs:
-        features, labels = check_features(x, sizes), check_labels(y, sizes)
-        graphs = cls(*canonical(sizes, list(edges), changes), features, labels)
+        """Clean the edges of every graph; ``edges_of`` counts in a Counter what it drops."""
+        features, labels, changes = check_features(x, sizes), check_labels(y, sizes), Counter[str]()
+        edges = [edges_of(g, changes) for g in range(len(sizes))]
+        graphs = cls(*canonical(sizes, edges, changes), features, labels)
         announce(changes, strict)
         return graphs
 

@@ -100,8 +100,8 @@ def data_list(data: Any, i: int) -> list[Any]:
     raise_graph_error(wrong, got, "pass the list of its Data objects")
 
 
-def data_edges(data: Any, n: int, g: int, changes: Counter[str]) -> Any:
-    edges = check_edges(data.edge_index, n, g)
+def data_edges(data: Any, g: int, changes: Counter[str]) -> Any:
+    edges = check_edges(data.edge_index, data.num_nodes, g)
     for name in ("edge_weight", "edge_attr"):
         value = getattr(data, name, None)
         if value is not None and edges.shape[1]:

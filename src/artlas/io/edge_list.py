@@ -21,14 +21,12 @@ from artlas.io.number_tables import parse_numbers
 BLANKS = " "
 _DELIMITERS = {"\t": "tab", ";": "semicolon", ",": "comma", BLANKS: "blank"}
 _SAMPLE_ROWS, _SAMPLE_BYTES = 64, 1 << 16
-_PAIRS = [  # names of the two columns, in lower case and without punctuation
-    pair.split("-")
-    for pair in (
-        "source-target src-dst src-dest from-to u-v node1-node2 id1-id2 sourceid-targetid "
-        "fromid-toid fromnode-tonode fromnodeid-tonodeid sourcenode-targetnode srcid-dstid "
-        "head-tail start-end i-j a-b"
-    ).split()
-]
+_PAIR_NAMES = (  # of the two columns, in lower case and without punctuation
+    "source-target src-dst src-dest from-to u-v node1-node2 id1-id2 sourceid-targetid fromid-toid "
+    "fromnode-tonode fromnodeid-tonodeid sourcenode-targetnode srcid-dstid head-tail start-end "
+    "i-j a-b"
+)
+_PAIRS = [pair.split("-") for pair in _PAIR_NAMES.split()]
 _INTEGER = re.compile(r"([+-]?[0-9]{1,19})(?:\.0*)?")  # 12.0 is what pandas makes of 12
 _WORD = re.compile(r'"((?:[^"]|"")*+)"(?=\s|$)|(\S+)')
 _EXACT = 2.0**53  # integers below it are exact in float64
