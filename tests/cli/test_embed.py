@@ -72,7 +72,7 @@ def test_a_folder_is_all_its_files(tmp_path, triangle):
     ],
 )
 def test_an_input_that_cannot_be_read_is_left_out(tmp_path, triangle, name, content, told):
-    """Whatever is wrong with it: the others are embedded, and the command ends with 1."""
+    """The others are embedded, and the command exits with 1."""
     bad, other, out = tmp_path / name, tmp_path / "other.csv", tmp_path / "z.parquet"
     other.write_text("a,b\nb,c\n")
     if content is not None:
@@ -85,7 +85,7 @@ def test_an_input_that_cannot_be_read_is_left_out(tmp_path, triangle, name, cont
     assert [path for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-def test_nothing_that_can_be_read_makes_no_table(tmp_path):
+def test_no_table_without_a_readable_input(tmp_path):
     (tmp_path / "bad.csv").write_text("0\n")
     done = run("embed", tmp_path / "bad.csv", "--out", tmp_path / "z.parquet")
     assert done.exit_code == 1
@@ -133,7 +133,7 @@ def command(script, *words):
     return [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script), *map(str, words)]
 
 
-def test_ctrl_c_keeps_what_is_done(tmp_path, forty):
+def test_ctrl_c_saves_finished_rows(tmp_path, forty):
     whole, out, mark = tmp_path / "whole.parquet", tmp_path / "z.parquet", tmp_path / "mark"
     words = ["embed", forty, "--budget", "1", "--out"]
     subprocess.run(command(SLOW, "", *words, whole), check=True, timeout=100)
@@ -161,8 +161,8 @@ def test_ctrl_c_keeps_what_is_done(tmp_path, forty):
 
 
 @pytest.mark.parametrize("ending", ["parquet", "npz", "csv"])
-def test_a_full_disk_is_told_and_made_good(tmp_path, forty, ending):
-    """No file may grow beyond 4 KB: the table does not fit, and nothing of it is seen."""
+def test_a_full_disk_is_reported_and_the_run_resumes(tmp_path, forty, ending):
+    """Files are limited to 4 KB: the table does not fit, and no part of it appears."""
     whole, out = tmp_path / f"whole.{ending}", tmp_path / f"z.{ending}"
     words = ["embed", forty, "--representation", "coordinates", "--out"]
     subprocess.run(command(SLOW, "", *words, whole), check=True, timeout=100)
@@ -184,8 +184,8 @@ def test_a_full_disk_is_told_and_made_good(tmp_path, forty, ending):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["T", whole.name, out.name]
 
 
-def test_standard_input_that_was_broken_off_goes_on(tmp_path, monkeypatch):
-    """The copy that is read has another name and date each time: its bytes tell."""
+def test_an_interrupted_run_on_standard_input_resumes(tmp_path, monkeypatch):
+    """The temporary copy has another name and date each time; its bytes identify it."""
     text, out = "0,1\n1,2\n2,0\n", tmp_path / "z.npz"
 
     def stop(*words):
@@ -200,11 +200,11 @@ def test_standard_input_that_was_broken_off_goes_on(tmp_path, monkeypatch):
     assert len(table.read(out)) == 1
 
 
-def test_time_left_is_told(tmp_path, triangle, monkeypatch):
+def test_time_left_is_shown(tmp_path, triangle, monkeypatch):
     told = []
 
     class Bar:
-        """What the command uses of rich's."""
+        """Stands in for rich's Progress."""
 
         def __init__(self, *columns, **options):
             self.tasks = [SimpleNamespace(elapsed=8.0)]

@@ -1,4 +1,4 @@
-"""The same work by Ray's workers: equal bits, whatever the order, the number, and who dies."""
+"""Ray's workers give equal bits, whatever their number, and whichever of them dies."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def inputs(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory, model, inputs):
-    """What one process makes of them: the table and the outcome."""
+    """The table and the summary of the local engine."""
     out = tmp_path_factory.mktemp("local") / "z.npz"
     outcome = Run(out, inputs, model, "plus", BATCH).embed(lambda at: None)
     assert list(outcome.failures) == BAD
@@ -96,7 +96,7 @@ def threads():
 
 @pytest.fixture
 def scattered(monkeypatch):
-    """Every chunk travels alone, however small."""
+    """Send every piece in a block of its own."""
     monkeypatch.setattr(ray_engine, "BLOCK_BYTES", 1)
 
 
@@ -163,18 +163,16 @@ def test_killed_processes_cost_neither_rows_nor_bits(tmp_path, model, inputs, lo
 
 
 @pytest.mark.usefixtures("ray")
-def test_what_one_process_began_the_command_finishes_by_ray(
-    tmp_path, model, inputs, local, monkeypatch
-):
+def test_ray_resumes_a_run_of_the_local_engine(tmp_path, model, inputs, local, monkeypatch):
     checkpoint.save(model, tmp_path / "model")
     out, real = tmp_path / "out" / "z.npz", embedding_run.embed_piece
 
-    def break_off(model, graphs, representation, name, first=0):
+    def interrupting(model, graphs, representation, name, first=0):
         if "c.json" in name and first > 6:  # parts hold six graphs at most: two came before
             raise KeyboardInterrupt
         return real(model, graphs, representation, name, first)
 
-    monkeypatch.setattr(embedding_run, "embed_piece", break_off)
+    monkeypatch.setattr(embedding_run, "embed_piece", interrupting)
     named = [Input(entry.path, str(entry.path)) for entry in inputs]
     begun = Run(out, named, model, "plus", BATCH)
     with pytest.raises(KeyboardInterrupt):
@@ -326,7 +324,7 @@ def test_an_address_where_nothing_listens_fails_at_once(monkeypatch):
         pass
 
 
-def test_without_ray_it_says_what_to_install(monkeypatch, tmp_path):
+def test_without_ray_the_error_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r"pip install 'artlas\[cluster\]'"):
         ray_engine.Cluster()

@@ -1,4 +1,4 @@
-"""Tables of vectors: what is in them, runs that break off, inputs that cannot be used."""
+"""Tables of vectors: their content, interrupted runs, inputs that cannot be used."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import weakref
 
 import numpy as np
@@ -48,7 +49,7 @@ def inputs(tmp_path):
 
 @pytest.fixture
 def one_thread():
-    """Pieces are worked on one after the other."""
+    """Embed pieces one after the other."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -60,7 +61,7 @@ def embed(out, inputs, model, representation="plus", budget=BATCH):
 
 
 def write_tu(folder, sizes, labels, seed=0):
-    """A folder in TU layout of random graphs with so many nodes each, and labels of graphs."""
+    """Write a folder in TU layout: random graphs of the given sizes, with labels."""
     rng = np.random.default_rng(seed)
     folder.mkdir()
     graphs = from_dense([random_dense(n, 0.3, rng) for n in sizes])
@@ -79,7 +80,7 @@ def write_tu(folder, sizes, labels, seed=0):
 
 @pytest.mark.parametrize("representation", ["plus", "paper", "coordinates", "plus-no-roles"])
 @pytest.mark.parametrize("ending", ["parquet", "npz"])
-def test_rows_are_what_the_model_gives(tmp_path, model, inputs, representation, ending):
+def test_rows_equal_the_models_vectors(tmp_path, model, inputs, representation, ending):
     out = tmp_path / "out" / f"z.{ending}"
     outcome = embed(out, inputs, model, representation)
     assert outcome.graphs == 4
@@ -123,23 +124,23 @@ def test_labels_are_kept_and_missing_ones_are_empty(tmp_path, model):
 
 @pytest.mark.parametrize("ending", ["parquet", "npz", "csv"])
 @pytest.mark.usefixtures("one_thread")
-def test_a_broken_run_goes_on_and_ends_the_same(tmp_path, model, inputs, monkeypatch, ending):
+def test_an_interrupted_run_resumes_to_the_same_file(tmp_path, model, inputs, monkeypatch, ending):
     whole = tmp_path / f"whole.{ending}"
     embed(whole, inputs, model, "plus", 1)
     out, real, made = tmp_path / f"z.{ending}", embedding_run.embed_piece, []
 
-    def break_off(*words):
+    def interrupting(*words):
         if len(made) == 2:
             raise KeyboardInterrupt
         made.append(words)
         return real(*words)
 
-    monkeypatch.setattr(embedding_run, "embed_piece", break_off)
+    monkeypatch.setattr(embedding_run, "embed_piece", interrupting)
     with pytest.raises(KeyboardInterrupt):
         embed(out, inputs, model, "plus", 1)
     assert not out.exists()
     made.clear()
-    made.append(None)  # one more part may be made, then it breaks off again
+    made.append(None)  # one more piece is embedded before the next interruption
     with pytest.raises(KeyboardInterrupt):
         embed(out, inputs, model, "plus", 1)
     monkeypatch.setattr(
@@ -147,13 +148,13 @@ def test_a_broken_run_goes_on_and_ends_the_same(tmp_path, model, inputs, monkeyp
     )
     made.clear()
     assert embed(out, inputs, model, "plus", 1).graphs == 4
-    assert len(made) == 1  # the other three were kept
+    assert len(made) == 1  # the other three were saved
     assert out.read_bytes() == whole.read_bytes()
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
-def test_parts_are_there_when_a_run_is_killed(tmp_path, inputs):
-    """By SIGKILL, at the fourth piece: what came together before is on disk."""
+def test_a_killed_run_keeps_its_saved_parts(tmp_path, inputs):
+    """SIGKILL at the fourth piece: the three before it are on disk."""
     script = """
         import os, signal, sys, time
         from pathlib import Path
@@ -211,7 +212,7 @@ def interrupt(out, inputs, model, pieces, monkeypatch):
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_a_run_goes_on_with_another_budget(tmp_path, model, monkeypatch):
+def test_a_run_resumes_with_another_budget(tmp_path, model, monkeypatch):
     inputs = [write_tu(tmp_path / "T", [6] * 8, range(8))]
     whole, out = tmp_path / "whole.npz", tmp_path / "z.npz"
     embed(whole, inputs, model, "plus")
@@ -222,9 +223,7 @@ def test_a_run_goes_on_with_another_budget(tmp_path, model, monkeypatch):
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "lost", "empty note", "empty budget"])
 @pytest.mark.usefixtures("one_thread")
-def test_what_a_machine_that_died_left_damaged_is_made_anew(
-    tmp_path, model, inputs, monkeypatch, damage
-):
+def test_files_damaged_by_a_crash_are_made_again(tmp_path, model, inputs, monkeypatch, damage):
     whole, out = tmp_path / "whole.npz", tmp_path / "z.npz"
     embed(whole, inputs, model, "plus")
     interrupt(out, inputs, model, 3, monkeypatch)
@@ -251,7 +250,7 @@ def test_what_a_machine_that_died_left_damaged_is_made_anew(
     assert out.read_bytes() == whole.read_bytes()
 
 
-def test_an_empty_manifest_is_no_run(tmp_path, model, inputs):
+def test_an_empty_manifest_starts_a_new_run(tmp_path, model, inputs):
     folder = tmp_path / ".z.npz.parts"
     folder.mkdir()
     (folder / "manifest.json").write_bytes(b"")
@@ -260,7 +259,7 @@ def test_an_empty_manifest_is_no_run(tmp_path, model, inputs):
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_small_inputs_are_worked_on_together(tmp_path, model, monkeypatch, threads):
+def test_small_inputs_are_embedded_together(tmp_path, model, monkeypatch, threads):
     """With the same rows, labels of their own, and as many calls as batches."""
     inputs = [
         write_tu(tmp_path / "a", [5, 9], [1, 0], seed=0),
@@ -289,7 +288,7 @@ def test_small_inputs_are_worked_on_together(tmp_path, model, monkeypatch, threa
     assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "z.npz").read_bytes()
 
 
-def test_progress_tells_the_share_of_the_bytes(tmp_path, model, monkeypatch):
+def test_progress_is_the_share_of_the_bytes(tmp_path, model, monkeypatch):
     inputs = [
         write_tu(tmp_path / "a", [6] * 4, range(4)),
         write_tu(tmp_path / "b", [6] * 4, range(4)),
@@ -305,15 +304,15 @@ def test_progress_tells_the_share_of_the_bytes(tmp_path, model, monkeypatch):
     interrupt(tmp_path / "z.npz", inputs, model, 2, monkeypatch)
     seen.clear()
     Run(tmp_path / "z.npz", inputs, model, "plus", 1).embed(seen.append)
-    assert seen[0].seconds_left(10.0) is None  # kept, and so nothing tells
+    assert seen[0].seconds_left(10.0) is None  # saved by the run before: no new row yet
     there = sum(at.resumed == at.share for at in seen)
     assert there >= 1
-    at = seen[there]  # the first that was made
+    at = seen[there]  # the first new row
     assert at.seconds_left(1.0) == pytest.approx(8 - there - 1, rel=0.1)
 
 
-def test_a_table_is_written_while_it_is_made(tmp_path, model, monkeypatch):
-    """Of all rows never more than a group and a few pieces are in memory."""
+def test_a_table_is_written_while_rows_come(tmp_path, model, monkeypatch):
+    """No more than a row group and a few pieces are in memory."""
     graphs = from_dense([random_dense(6, 0.4, np.random.default_rng(g)) for g in range(64)])
     whole = embedding_run.embed_piece(model, graphs, "plus", "all")
     monkeypatch.setattr(embedding_table, "ROW_GROUP_BYTES", 4 * whole.nbytes // len(whole))
@@ -337,7 +336,7 @@ def test_a_table_is_written_while_it_is_made(tmp_path, model, monkeypatch):
     assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "z.parquet").read_bytes()
 
 
-def test_what_was_copied_is_known_by_its_bytes(tmp_path):
+def test_a_copied_input_is_identified_by_its_bytes(tmp_path):
     (tmp_path / "a").write_text("0,1\n")
     one, two = (Input(tmp_path / "a", "-", None, digest) for digest in ("abc", "def"))
     before = one.fingerprint()
@@ -361,7 +360,7 @@ def test_parts_of_another_run_are_not_mixed_in(tmp_path, model, inputs, monkeypa
         Run(out, inputs, model, "plus")
 
 
-def test_bad_inputs_are_named_and_the_rest_is_done(tmp_path, model, inputs):
+def test_bad_inputs_are_named_and_the_rest_is_embedded(tmp_path, model, inputs):
     (tmp_path / "bad.json").write_text("{")
     (tmp_path / "wide.json").write_text(
         '{"nodes": [{"id": 0, "mass": 1.5, "size": 2.5}, {"id": 1, "mass": 0.5, "size": 1}], '
@@ -389,12 +388,13 @@ def test_a_full_disk_loses_nothing(tmp_path, model, inputs, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         embed(tmp_path / "z.npz", inputs, model, "plus")
     assert not (tmp_path / "z.npz").exists()
+    assert not [t.name for t in threading.enumerate() if t.name.startswith("artlas")]
     monkeypatch.setattr(embedding_table, "write", real)
     monkeypatch.setattr(embedding_run, "embed_piece", None)  # nothing is left to embed
     assert embed(tmp_path / "z.npz", inputs, model, "plus").graphs == 4
 
 
-def test_tables_that_are_none_are_refused(tmp_path, model, inputs):
+def test_files_that_are_no_tables_are_refused(tmp_path, model, inputs):
     with pytest.raises(ReadError, match=r"no format.*'\.txt'.*\.parquet"):
         Run(tmp_path / "z.txt", inputs, model, "plus")
     with pytest.raises(ValueError, match="Unknown representation"):

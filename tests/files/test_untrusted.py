@@ -1,4 +1,4 @@
-"""Hostile files: refused before they are unpacked, never executed, never half written."""
+"""Hostile files are refused before they are unpacked, never executed, never half written."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ import pytest
 
 from artlas.errors import ReadError
 from artlas.files import untrusted
+from artlas.files.atomic import atomic
 
 
 def everything(name: str) -> bool:
@@ -62,7 +63,7 @@ def test_harmless_names_are_unpacked_flat(tmp_path):
     assert written[0].read_bytes() == b"1"
 
 
-def test_a_member_without_a_name_is_passed_over_or_refused(tmp_path):
+def test_a_member_without_a_name_is_skipped_or_refused(tmp_path):
     path = archive(tmp_path / "a.zip", [("a.txt", b"1"), ("b", b"2")])
     data = path.read_bytes()
     # zipfile cannot write such a name: a NUL ends the name where it is read.
@@ -98,13 +99,13 @@ def test_encrypted_archives_are_refused(tmp_path):
 
 
 @pytest.fixture
-def meagre(monkeypatch):
-    """Limits so low that a bomb can be small."""
+def low_limits(monkeypatch):
+    """Lower the limits, so that a zip bomb can be small."""
     monkeypatch.setattr(untrusted, "RATIO", 100)
     monkeypatch.setattr(untrusted, "SLACK", 1 << 16)
 
 
-@pytest.mark.usefixtures("meagre")
+@pytest.mark.usefixtures("low_limits")
 def test_a_bomb_is_refused_by_its_ratio(tmp_path):
     path = archive(tmp_path / "a.zip", [("a.txt", bytes(1 << 20))])
     with pytest.raises(ReadError, match=r"unpacks to far too much; got 1,048,576 bytes from"):
@@ -112,7 +113,7 @@ def test_a_bomb_is_refused_by_its_ratio(tmp_path):
     assert not any((tmp_path / "out").iterdir())
 
 
-@pytest.mark.usefixtures("meagre")
+@pytest.mark.usefixtures("low_limits")
 def test_a_bomb_is_refused_by_its_total(tmp_path):
     # Each member is small enough for the slack of one.
     path = archive(tmp_path / "a.zip", [(f"{i}.txt", bytes(1 << 16)) for i in range(99)])
@@ -145,7 +146,7 @@ def test_a_wrong_checksum_is_refused(tmp_path):
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_what_is_no_archive_is_refused(tmp_path):
+def test_files_that_are_no_archives_are_refused(tmp_path):
     whole = archive(tmp_path / "a.zip", [("a.txt", b"hello" * 99)]).read_bytes()
     for data in (b"", b"PK\x03\x04", b"no", whole[:60], whole[:-30]):
         (tmp_path / "b.zip").write_bytes(data)
@@ -157,7 +158,7 @@ PACKERS = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
 
 
 @pytest.mark.parametrize(("ending", "pack"), PACKERS.items())
-@pytest.mark.usefixtures("meagre")
+@pytest.mark.usefixtures("low_limits")
 def test_packed_streams(tmp_path, ending, pack):
     path = tmp_path / f"a.txt{ending}"
     path.write_bytes(pack(b"hello"))
@@ -236,7 +237,7 @@ def described(descr: str, shape: str, order: str = "False") -> str:
         (b"", "not a NumPy header"),
     ],
 )
-def test_arrays_that_lie_are_refused_before_memory_is_taken(tmp_path, data, message):
+def test_arrays_with_false_headers_are_refused_before_memory_is_allocated(tmp_path, data, message):
     with pytest.raises(ReadError, match=message):
         untrusted.read_npz(archive(tmp_path / "a.npz", [("x.npy", data)]))
 
@@ -265,7 +266,7 @@ def test_text_with_a_wrong_byte_is_refused_with_its_line(tmp_path):
     assert untrusted.read_text(tmp_path / "a.txt") == "one"
 
 
-def test_what_is_no_file_is_refused(tmp_path):
+def test_paths_that_are_no_files_are_refused(tmp_path):
     with pytest.raises(ReadError, match="not a file; got a folder"):
         untrusted.read_bytes(tmp_path)
     with pytest.raises(ReadError, match="not a file; got nothing there"):
@@ -274,10 +275,10 @@ def test_what_is_no_file_is_refused(tmp_path):
 
 def test_atomic_replaces_whole_files_only(tmp_path):
     path = tmp_path / "a.txt"
-    with untrusted.atomic(path) as out:
+    with atomic(path) as out:
         out.write(b"old")
         assert not path.exists()
-    with contextlib.suppress(KeyboardInterrupt), untrusted.atomic(path) as out:
+    with contextlib.suppress(KeyboardInterrupt), atomic(path) as out:
         out.write(b"half of the n")
         raise KeyboardInterrupt
     assert path.read_bytes() == b"old"
@@ -286,7 +287,7 @@ def test_atomic_replaces_whole_files_only(tmp_path):
 
 KILLED = """
 import pathlib, sys, time
-from artlas.files.untrusted import atomic
+from artlas.files.atomic import atomic
 with atomic(pathlib.Path(sys.argv[1])) as out:
     out.write(b"half of it")
     out.flush()
@@ -303,6 +304,6 @@ def test_a_killed_writer_leaves_nothing_under_the_name(tmp_path):
         writer.send_signal(signal.SIGKILL)
         assert writer.wait() == -signal.SIGKILL
     assert not path.exists()
-    with untrusted.atomic(path) as out:
+    with atomic(path) as out:
         out.write(b"whole")
     assert path.read_bytes() == b"whole"
