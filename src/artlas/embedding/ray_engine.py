@@ -12,11 +12,11 @@ import pickle
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 import torch
 
-import artlas
 from artlas import kernels
 from artlas.embedding.pieces import LoadedInput, Piece, cut_into_pieces, embed_piece
 from artlas.embedding.ray_session import ClusterError, connected, import_ray
@@ -56,7 +56,7 @@ def software() -> str:
         from artlas.kernels import native
 
         kind = f"{native.isa()} kernels"
-    return f"artlas {artlas.__version__} with {kind}"
+    return f"artlas {version('artlas')} with {kind}"
 
 
 def read_pieces(row: Row, model: ART, budget: int) -> Iterator[Row]:
