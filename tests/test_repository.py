@@ -18,6 +18,7 @@ PATH = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[\w./-]*)`")
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_documented_paths_exist(document):
     paths = PATH.findall((ROOT / document).read_text())
+    paths = [path for path in paths if "NAME" not in path]  # stands for a file yet to be written
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
