@@ -233,15 +233,9 @@ class Graphs:
     def _range(self, start: int, stop: int) -> Graphs:
         first, last = int(self.node_ptr[start]), int(self.node_ptr[stop])
         begin, end = int(self.row_ptr[first]), int(self.row_ptr[last])
-        y_span = slice(start, stop) if self._y_per_graph else slice(first, last)
-        return Graphs(
-            self.node_ptr[start : stop + 1] - first,
-            self.row_ptr[first : last + 1] - begin,
-            self.col[begin:end] - first,
-            None if self.x is None else self.x[first:last],
-            None if self.y is None else self.y[y_span],
-            None if self.ids is None else self.ids[first:last],
-        )
+        node_ptr = self.node_ptr[start : stop + 1] - first
+        row_ptr, col = self.row_ptr[first : last + 1] - begin, self.col[begin:end] - first
+        return self._part(node_ptr, row_ptr, col, slice(first, last), slice(start, stop))
 
     def _take(self, ids: Any) -> Graphs:
         # NumPy, because torch.repeat_interleave splits even ten elements over its threads.
@@ -254,19 +248,17 @@ class Graphs:
         entry_ptr = row_ptr[node_ptr]
         col = self.col.numpy()[ranges(old_rows[first], entry_ptr)]
         col += np.repeat((node_ptr[:-1] - first).astype(np.int32), np.diff(entry_ptr))
-        y_ids = ids if self._y_per_graph else nodes
-        return Graphs(
-            torch.from_numpy(node_ptr),
-            torch.from_numpy(row_ptr),
-            torch.from_numpy(col),
-            None if self.x is None else self.x[torch.from_numpy(nodes)],
-            None if self.y is None else self.y[torch.from_numpy(y_ids)],
-            None if self.ids is None else self.ids[nodes],
-        )
+        node_ptr, row_ptr, col = map(torch.from_numpy, (node_ptr, row_ptr, col))
+        return self._part(node_ptr, row_ptr, col, nodes, ids)
 
-    @property
-    def _y_per_graph(self) -> bool:
-        return self.y is not None and len(self.y) == self.num_graphs
+    def _part(
+        self, node_ptr: Tensor, row_ptr: Tensor, col: Tensor, nodes: Any, graphs: Any
+    ) -> Graphs:
+        """Return a part with the rows of x, y and ids that indices of nodes and graphs select."""
+        per_graph = self.y is not None and len(self.y) == self.num_graphs
+        x = None if self.x is None else self.x[nodes]
+        y = None if self.y is None else self.y[graphs if per_graph else nodes]
+        return Graphs(node_ptr, row_ptr, col, x, y, None if self.ids is None else self.ids[nodes])
 
     def batches(self, max_nodes: int) -> Iterator[Graphs]:
         """Cut into runs of at most max_nodes nodes, in order; a larger graph comes alone."""
