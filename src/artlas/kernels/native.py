@@ -163,12 +163,13 @@ def join_alike_nodes(structure: Structure, rounds: int) -> Structure:
         return structure
     measure = np.bincount(merged.class_of, structure.measure.numpy(), len(merged.count))
     fields = merged.weight, merged.count, merged.degree, merged.class_of
+    weight, count, degree, class_of = map(torch.from_numpy, fields)
     return Structure(
         torch.from_numpy(merged.node_ptr),
         torch.from_numpy(merged.row_ptr),
         torch.from_numpy(merged.col),
         torch.from_numpy(measure).to(structure.measure.dtype),
-        Classes(*map(torch.from_numpy, fields), sizes=structure.node_ptr.diff()),
+        Classes(weight, count, degree, class_of, structure.node_ptr.diff()),
     )
 
 

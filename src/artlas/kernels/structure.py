@@ -143,8 +143,10 @@ class Structure:
                 f"on the CPU; it was asked to go to {measure.dtype} on {measure.device}: make it "
                 "there anew"
             )
-        csr = (t.to(measure.device) for t in (self.node_ptr, self.row_ptr, self.col))
-        return Structure(*csr, measure)
+        node_ptr, row_ptr, col = (
+            t.to(measure.device) for t in (self.node_ptr, self.row_ptr, self.col)
+        )
+        return Structure(node_ptr, row_ptr, col, measure)
 
     @cached_property
     def sizes(self) -> list[int]:
