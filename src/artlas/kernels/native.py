@@ -162,7 +162,7 @@ def join_alike_nodes(structure: Structure, rounds: int) -> Structure:
     if not merged.worthwhile:
         return structure
     measure = np.bincount(merged.class_of, structure.measure.numpy(), len(merged.count))
-    fields = (merged.weight, merged.count, merged.degree, merged.class_of)
+    fields = merged.weight, merged.count, merged.degree, merged.class_of
     weight, count, degree, class_of = map(torch.from_numpy, fields)
     return Structure(
         torch.from_numpy(merged.node_ptr),

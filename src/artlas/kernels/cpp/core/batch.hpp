@@ -1,4 +1,4 @@
-// A batch of graphs against all bases: what every driver shares.
+// A batch of graphs aligned with all bases: inputs, schedule and scratch that the calls share.
 #pragma once
 
 #include <algorithm>
@@ -13,28 +13,28 @@
 namespace artlas {
 
 constexpr int64_t CHUNK =
-    1024;  // rows reduced together; fixed, so that bits never depend on threads
-constexpr int64_t TEAM_ROWS = 4096;  // from here on a graph is worth all threads at once
+    1024;  // rows reduced together; fixed, so the bits do not depend on threads
+constexpr int64_t TEAM_ROWS = 4096;  // graphs of at least this size are shared by all threads
 // A kernel holds exp(logit - row maximum), never below exp(-87). Entries down to exp(-70) leave
-// scalings room in float32. Below that, scalings beyond exp(25) are folded into the kernel: with
+// scalings room in float32. Below that, scalings beyond exp(25) are absorbed in the kernel: with
 // both sides at that limit, an entry that was cut off weighs less than rounding. A first iteration
-// with a column sum below exp(-60) may have lost part of it, and is made again in logs.
+// with a column sum below exp(-60) may have lost part of it and is repeated in the log domain.
 constexpr float TAME = 4e-31f;
 constexpr float ABSORB = 25.0f;
 constexpr float FAINT = 8.7e-27f;
 constexpr float DEFICIT_FLOOR = 1e-8f;
 constexpr float PAD_POTENTIAL = -1e30f;
 
-// How far the calls of this process are, and whether the one that runs should end early.
+// Counts the work that this process has done and checks for interrupts.
 class Progress {
  public:
-  bool (*interrupted)() = nullptr;  // whether the user wants it to end
+  bool (*interrupted)() = nullptr;  // whether the user pressed Ctrl-C
 
-  // nodes times bases that were aligned since the process began
+  // nodes times bases aligned since the process began
   int64_t aligned() const { return aligned_.load(std::memory_order_relaxed); }
   void count(int64_t nodes) { aligned_.fetch_add(nodes, std::memory_order_relaxed); }
 
-  // Asks now and then; only the thread that made the call may.
+  // Checks every 50 ms at most; only the calling thread may do it.
   void check_interrupt(std::atomic<bool>& stopped) {
     const auto now = std::chrono::steady_clock::now();
     if (!interrupted || now - checked_ < std::chrono::milliseconds(50)) return;
@@ -57,7 +57,7 @@ struct Batch {
   const int64_t* row_ptr;
   const int32_t* col;
   const float* weight;   // of the entries, or null
-  const int64_t* sizes;  // nodes before alike ones were joined, or null
+  const int64_t* sizes;  // nodes before alike ones were merged, or null
   const float* mu;
   const float* q;
   float scale, clamp;
@@ -127,12 +127,12 @@ struct Batch {
             roles,
             clamp};
   }
-  // multiply-adds of one graph, roughly: what the schedule balances
+  // approximate multiply-adds of one graph, by which the schedule balances
   double cost(int64_t g) const {
     return double(bases) * mp *
            (double(size(g)) * (dim + 2 * steps + mp) + 0.5 * double(entries(g)));
   }
-  // no more threads than the work feeds: a thread costs some ten microseconds to start
+  // no more threads than the work justifies: starting one costs about ten microseconds
   int useful_threads(double work) const {
     return int(std::max(1.0, std::min(double(threads), work / 2e6)));
   }
@@ -146,7 +146,7 @@ struct Batch {
   const float* roles_;
 };
 
-// Scratch for one graph at a time; `rows` is the largest number of nodes it will hold.
+// Scratch for one graph at a time, with at most `rows` nodes.
 struct Space {
   int64_t rows, chunks;
   Buffer<float> kernel, mu, u, row_sum, keep, deficit, f, row_max, partial, scalars;

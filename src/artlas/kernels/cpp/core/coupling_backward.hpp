@@ -4,7 +4,7 @@
 //   column half:  df_s -= Pc_s dg_s,  dl -= Pc_s diag(dg_s),    Pc_s = diag(u_s) K diag(v_s) / nu
 //   row half:     dg_{s-1} = -Pr_s' df_s,  dl -= diag(df_s) Pr_s, Pr_s = diag(u_s / mu) K
 //   diag(v_{s-1})
-// so that dl = W - K o (a product of rank 2 S), and only the scalings have to be kept.
+// so that dl = W - K o (a product of rank 2 S), and only the scalings need to be saved.
 #pragma once
 
 #include "core/coupling_forward.hpp"

@@ -12,7 +12,7 @@ struct Forward {
   static constexpr int C = MP / 4;  // columns of four roles
   static constexpr int H = MP / W;  // registers of one row-major row
 
-  // Rows past the end repeat the last one: they carry no measure, and so cannot set the maximum.
+  // Rows past the end repeat the last one: without measure they cannot change the maximum.
   ARTLAS_INLINE static void row_pointers(const float* base, int64_t stride, int64_t r, int64_t n,
                                          const float* rows[TILE]) {
     for (int i = 0; i < TILE; ++i) rows[i] = base + (r + i < n ? r + i : n - 1) * stride;
@@ -148,11 +148,11 @@ struct Forward {
     ARTLAS_UNROLL
     for (int h = 0; h < H; ++h) store(out + h * W, role_sums(acc, h));
   }
-  // acc += K' u over rows r0..r1, u = mu / (K role); FAR asks for rows beyond the cache early
+  // acc += K' u over rows r0..r1, u = mu / (K role); FAR prefetches rows beyond the cache
   template <bool FAR>
   ARTLAS_INLINE static void half_steps(const float* kernel, const float* mu, const vf role[C],
                                        int64_t r0, int64_t r1, vf acc[C]) {
-    constexpr int64_t AHEAD = 96;  // rows: past the end of the page, where the hardware stops
+    constexpr int64_t AHEAD = 96;  // rows: beyond the page, where the hardware's prefetcher stops
     ARTLAS_UNROLL
     for (int c = 0; c < C; ++c) acc[c] = vf{};
     for (int64_t r = r0; r < r1; r += L) {
@@ -219,7 +219,7 @@ struct Forward {
       const vf m = per_lane(mu + r);
       const vf scale = v_prev ? m * reciprocal(row_dot(k, before)) : per_lane(u + r);
       const vf sum = scale * row_dot(k, role);
-      // padding rows have sum 0: the floor only keeps 0/0 away
+      // padding rows have sum 0: the floor only avoids 0/0
       const vf part = vmin(splat(1.0f), m * reciprocal(vmax(sum, splat(1e-37f))));
       const vf lack = vmax(m - sum, vf{});
       missing += lack;
@@ -297,7 +297,7 @@ struct Forward {
 
   static double cross(const GraphView& graph, const uint32_t* upper, const float* coupling,
                       const float* relation, int64_t roles, int64_t r0, int64_t r1) {
-    constexpr int64_t AHEAD = 16;  // rows; their neighbours' couplings are fetched early
+    constexpr int64_t AHEAD = 16;  // rows whose neighbours' couplings are prefetched
     const bool far = graph.n * MP * 4 > BEYOND_CACHE;
     double total = 0;
     for (int64_t r = r0; r < r1; r += TILE) {

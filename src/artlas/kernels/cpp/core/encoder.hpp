@@ -1,5 +1,4 @@
-// The structure-only GIN, without gradients: rows of a range, everything of a row in registers or
-// L1.
+// The structure-only GIN without gradients, on a range of rows: a row stays in registers or L1.
 #pragma once
 
 #include "core/gemm.hpp"
@@ -7,7 +6,7 @@
 
 namespace artlas::ARTLAS_ISA {
 
-constexpr int64_t MAX_WIDTH = 1024;  // of the hidden layer; what the tiles on the stack hold
+constexpr int64_t MAX_WIDTH = 1024;  // of the hidden layer: the size of the tiles on the stack
 
 struct Encoder {
   ARTLAS_INLINE static void bias_rows(const float* bias, int64_t width, float* tile) {
@@ -51,7 +50,7 @@ struct Encoder {
   static void layer(const EncoderLayer& p, const EncoderGraph& g, const float* lift_w,
                     const float* lift_b, const float* h, const float* project, int64_t dim,
                     int64_t width, int64_t r0, int64_t r1, float* out) {
-    constexpr int64_t AHEAD = 4;  // rows whose neighbours are fetched early
+    constexpr int64_t AHEAD = 4;  // rows whose neighbours are prefetched
     alignas(64) float space[3 * TILE * MAX_WIDTH];
     float *own = space, *sum = own + TILE * width, *inner = sum + TILE * width;
     const float* rows[TILE];

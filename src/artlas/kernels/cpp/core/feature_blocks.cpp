@@ -1,12 +1,12 @@
-// Rows of features made ready to be carried by couplings.
+// Feature rows for couplings to transport: blocks of products, and averages over merged nodes.
 //
-// Compiled without contraction: the bits are those of the same steps in PyTorch.
+// Compiled without contraction, for the same bits as the same steps in PyTorch.
 #include "core/parallel.hpp"
 
 namespace artlas {
 namespace {
 
-constexpr int64_t ROWS = 2048;  // a thread takes at a time
+constexpr int64_t ROWS = 2048;  // that a thread takes at a time
 
 template <typename Work>
 void each(int threads, int64_t count, double work, Work one) {

@@ -1,5 +1,5 @@
 // Small matrix products that keep a tile of the result in registers. Every element is one chain of
-// multiply-adds in a fixed order, whatever the row's place: equal rows give equal bits.
+// multiply-adds in a fixed order, wherever the row lies: equal rows give equal bits.
 #pragma once
 
 #include "core/simd.hpp"

@@ -1,16 +1,16 @@
-// What the driver asks of a kernel build: plain data in, plain data out, no allocation.
+// Tables of kernels, one per instruction set: plain data in, plain data out, no allocation.
 //
 // Symbols: n nodes, M roles (MP when padded), D embedding width, mu the node measure, nu = 1/M.
 // The kernel matrix exp(l + g - row maximum) of one (graph, base) pair is kept blocked: L nodes
 // (one per 128-bit lane) by four roles in a register, so that Sinkhorn's two products need one
-// load per register and hardly a shuffle. Finished couplings are row-major [n, MP].
+// load per register and hardly any shuffle. Finished couplings are row-major [n, MP].
 #pragma once
 
 #include <cstdint>
 
 namespace artlas {
 
-constexpr int64_t BEYOND_CACHE = 1 << 20;  // bytes; where fetching early begins to pay
+constexpr int64_t BEYOND_CACHE = 1 << 20;  // bytes from which prefetching pays
 constexpr int64_t ROW_ALIGN = 8;  // arrays over nodes are padded to this, with zero measure
 
 struct GraphView {
@@ -105,16 +105,16 @@ struct EncoderLayer {
 struct EncoderGraph {
   const int64_t* row_ptr;
   const int32_t* col;
-  const float* weight;  // of the entries, and how many nodes each node stands for;
-  const float* count;   // both null, or neither
+  const float* weight;  // of the entries, and the nodes that each node stands for;
+  const float* count;   // both are null, or neither
   const float* x;       // normalised degree
   int64_t nodes;
 };
 
 struct EncoderOps {
   // h' = LayerNorm(h + MLP(self h + sum of neighbours' h)) for rows r0..r1. The first layer's h is
-  // relu(x lift_w + lift_b) of the scalar x, made on the fly (h null); out may then be projected
-  // (project: [DP, DP] or null).
+  // relu(x lift_w + lift_b) of the scalar x, computed on the fly (h null); out may then be
+  // projected (project: [DP, DP] or null).
   void (*layer)(const EncoderLayer&, const EncoderGraph&, const float* lift_w, const float* lift_b,
                 const float* h, const float* project, int64_t dim, int64_t padded_dim, int64_t r0,
                 int64_t r1, float* out);
@@ -133,11 +133,11 @@ struct GwView {
   const double* nu;        // [m]
 };
 
-struct TransportSpace {  // scratch of one problem; price is kept between its steps
+struct TransportSpace {  // scratch of one problem; prices persist between its steps
   double *price, *excess, *distance, *open, *path, *scale;  // [stride]
-  double *change, *by;     // [m, stride]: the least cost of a node's change of role, and that node
+  double *change, *by;     // [m, stride]: the least cost of changing a node's role, and that node
   double* row_scale;       // [n]
-  int64_t *count, *known;  // [stride]: members of a role, and how many of them `change` knows
+  int64_t *count, *known;  // [stride]: members of a role, and how many of them are in `change`
   uint8_t* listed;         // [n, stride]
   int32_t* members;        // [m, n]
 };
@@ -155,7 +155,7 @@ struct GwOps {
                 int64_t b);
 };
 
-// One table per instruction set; nullptr where the padded number of roles is not built.
+// One table per instruction set; nullptr if the padded number of roles is not built.
 #define ARTLAS_DECLARE_TABLES(isa)                       \
   namespace isa {                                        \
   const CouplingOps* coupling_ops(int64_t padded_roles); \

@@ -1,13 +1,13 @@
-// Joining nodes that no coupling can tell apart.
+// Merges nodes that no coupling can tell apart.
 #include "core/parallel.hpp"
 
 namespace artlas {
 namespace {
 
-constexpr double WORTHWHILE = 0.8;  // classes a node, above which a graph stays as it is
+constexpr double WORTHWHILE = 0.8;  // classes per node, above which a graph stays as it is
 
-// 128 bits: two nodes that differ share a colour with a probability of about 1e-26 in a graph of a
-// million nodes.
+// With 128 bits, the probability that any two different nodes of a million share a colour is about
+// 1e-26.
 struct Colour {
   uint64_t a, b;
   bool operator==(const Colour& other) const { return a == other.a && b == other.b; }
@@ -30,7 +30,7 @@ struct GraphClasses {
   std::vector<float> weight;
 };
 
-class Refinement {  // one a thread: its scratch is used for graph after graph
+class Refinement {  // one per thread, whose scratch serves one graph after another
  public:
   void open(const GraphView& graph) {
     g_ = graph;
@@ -40,7 +40,7 @@ class Refinement {  // one a thread: its scratch is used for graph after graph
   }
   uint64_t degree(int64_t i) const { return uint64_t(g_.row_ptr[i + 1] - g_.row_ptr[i]); }
 
-  // A node's new colour: its own, and the multiset of its neighbours', as a sum of hashes.
+  // Hashes a node's colour with the multiset of its neighbours' colours, a sum of hashes.
   void step() {
     for (int64_t i = 0; i < g_.n; ++i) mixed_[i] = scramble(colour_[i]);
     for (int64_t i = 0; i < g_.n; ++i) {
@@ -54,7 +54,7 @@ class Refinement {  // one a thread: its scratch is used for graph after graph
     }
   }
 
-  // Number of colours; with `of`, the class of every node.
+  // Counts the colours; writes the class of every node to `of` if it is given.
   int32_t classes(std::vector<int32_t>* of) {
     size_t slots = 16;
     while (slots < size_t(2 * g_.n)) slots *= 2;
@@ -117,7 +117,7 @@ GraphClasses classes_of(const GraphView& g, int rounds, Refinement& colours) {
   const double most = WORTHWHILE * double(g.n);
   for (int round = 0; round < rounds; ++round) {
     colours.step();
-    // later rounds only split further: most graphs that cannot gain are known after the first
+    // later rounds only split further: most graphs that cannot shrink are known after the first
     if (colours.classes(nullptr) > most) return out;
   }
   const int32_t found = colours.classes(&out.of);
@@ -177,7 +177,8 @@ MergedNodes merge_nodes(const int64_t* node_ptr, const int64_t* row_ptr, const i
         q.weight[entry] = one.joined ? one.weight[at] : 1.0f;
       }
     }
-    for (int64_t i = 0; i < v.n; ++i) q.class_of[v.first + i] = first + (one.joined ? one.of[i] : i);
+    for (int64_t i = 0; i < v.n; ++i)
+      q.class_of[v.first + i] = first + (one.joined ? one.of[i] : i);
   }
   q.row_ptr[nodes] = entry;
   return q;

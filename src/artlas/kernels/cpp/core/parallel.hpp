@@ -1,4 +1,4 @@
-// The calls Python makes, on plain pointers.
+// The calls behind the Python module, on plain pointers: each shares its work among threads.
 #pragma once
 
 #include "core/sinkhorn_pair.hpp"
@@ -28,7 +28,7 @@ struct EncoderView {
   int threads;
 };
 
-// Graphs whose alike nodes are joined. Nodes of one graph with the same degree and the same
+// Graphs whose alike nodes are merged. Nodes of one graph with the same degree and the same
 // `rounds` of neighbourhood colours get the same embedding and so the same rows in every coupling;
 // one node with their joint measure stands for them exactly.
 struct MergedNodes {
@@ -41,7 +41,7 @@ struct MergedNodes {
   bool worthwhile = false;        // false: no graph got smaller, the rest is empty
 };
 
-// Rows of the nodes of graphs, for the nodes of their structure.
+// Feature rows of nodes, to be averaged over the classes of their structure.
 struct AverageView {
   const float* x;           // [nodes, width]
   const double* measure;    // [nodes]: rows are divided by it; or null
@@ -52,7 +52,7 @@ struct AverageView {
   int64_t graphs, width;
 };
 
-// Each returns the number of Sinkhorn iterations run, over all pairs.
+// Both return the number of Sinkhorn iterations over all pairs.
 int64_t run_energies(const Batch&, const Energies&);
 int64_t run_mixtures(const Batch&, const Energies&, const Mixing&);
 void run_couplings(const Batch&, float* out);  // one graph: [K, N, M]

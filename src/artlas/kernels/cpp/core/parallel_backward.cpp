@@ -1,7 +1,7 @@
 // Gradients of energies with respect to node embeddings, role embeddings and relations.
 //
-// Graphs are dealt to a fixed number of slots, each with its own sums over graphs, so that the
-// result does not depend on the number of threads that work through the slots.
+// Graphs are distributed over a fixed number of slots, each with its own sums over graphs, so that
+// the result does not depend on the number of threads.
 #include <numeric>
 
 #include "core/parallel.hpp"
@@ -70,9 +70,9 @@ class PairGradient {
   bool differ(const float* one, const float* other) const {
     return std::memcmp(one, other, sizeof(float) * b_.mp) != 0;
   }
-  // was the first iteration made in the log domain?
+  // whether the first iteration ran in the log domain
   bool starts_in_logs(int64_t step) const { return step == 0 && in_logs_; }
-  // does iteration `step` begin a new reference, in which the scaling before it is one?
+  // whether iteration `step` starts a new reference, in which the previous scaling is one
   bool fresh(const Saved& saved, int64_t step) const {
     return step == 0 || differ(reference_of(saved, step), reference_of(saved, step - 1));
   }

@@ -1,4 +1,4 @@
-// Schedules: large graphs by all threads together, the others one thread each, largest first.
+// Forward calls: all threads share a large graph; small graphs get one thread each, largest first.
 #include <numeric>
 
 #include "core/parallel.hpp"
@@ -25,12 +25,12 @@ int64_t feature_columns(const Batch& b, const Mixing& mix) {
   return mix.transported ? round_up(mix.features, b.ops->width) : 0;
 }
 
-// T_mix <- sum_k w_k T_k while bases stream past: the weights are kept relative to the least
-// energy seen, and everything is rescaled when a lower one comes (online soft-max).
+// Computes T_mix = sum_k w_k T_k one base at a time. Weights are relative to the least energy so
+// far; a lower one rescales the sum (online soft-max).
 class OnlineMixture {
  public:
   explicit OnlineMixture(float temperature) : temperature_(temperature) {}
-  // weight of the old mixture and of the new coupling
+  // returns the weights of the old mixture and of the new coupling
   std::pair<float, float> add(double energy) {
     const double lower = std::min(least_, energy);
     const double old_weight = total_ > 0 ? std::exp((lower - least_) / temperature_) : 0.0;
@@ -115,7 +115,7 @@ void one_graph(PairSolver& solver, const Batch& b, const Energies& out, const Mi
     if (stopped) return;
   }
   if (!mix) return;
-  if (!online) {  // the best bases are known only now: their couplings are made once more
+  if (!online) {  // the best bases are known only now: compute their couplings again
     std::vector<int64_t> order(b.bases);
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(),

@@ -1,6 +1,5 @@
-// One SIMD register of floats and the few operations the kernels need, for the instruction set
-// this translation unit is compiled for. Everything lives in a namespace per instruction set, so
-// that the three builds of the same code can share one module without clashing.
+// A SIMD register of floats and its operations, for the instruction set of this translation unit.
+// Each instruction set has its own namespace, so that the three builds can share one module.
 #pragma once
 
 #include <cmath>
@@ -74,7 +73,7 @@ ARTLAS_INLINE vf lane_sum(vf x) {
 ARTLAS_INLINE bool any(vi x) { return _mm512_test_epi32_mask((__m512i)x, (__m512i)x); }
 ARTLAS_INLINE vf reciprocal(vf x) {
   const vf r = _mm512_rcp14_ps(x);
-  return r + r * (1.0f - x * r);  // both fused, so that the correction is rounded once
+  return r + r * (1.0f - x * r);  // fused, so that the correction is rounded once
 }
 // rows of lanes become columns of lanes: out[j].lane[i] = in[i].lane[j]
 ARTLAS_INLINE void transpose_lanes(vf x[L]) {
@@ -150,7 +149,7 @@ ARTLAS_INLINE bool any(vi x) { return x[0] | x[1] | x[2] | x[3]; }
 ARTLAS_INLINE vf reciprocal(vf x) { return 1.0f / x; }
 ARTLAS_INLINE void transpose_lanes(vf*) {}
 ARTLAS_INLINE vf round_even(vf x) {
-  // adding and taking away 1.5 * 2^23 rounds to the nearest integer below 2^22
+  // adding and subtracting 1.5 * 2^23 rounds to the nearest integer below 2^22
   const vf magic = splat(12582912.0f);
   volatile vf shifted = x + magic;
   return shifted - magic;

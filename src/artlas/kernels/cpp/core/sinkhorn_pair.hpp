@@ -1,8 +1,7 @@
-// One graph against one base, by a team of threads that share the scratch: Sinkhorn, rounding,
-// energy.
+// Sinkhorn, rounding and energy of one graph and one base, by a team of threads with one scratch.
 //
-// Rows are worked on in fixed chunks, chunk c always by thread c mod size, and partial results are
-// added in the order of the chunks: the bits do not depend on the number of threads.
+// Thread c mod size works on chunk c of rows, and partial results are added in the order of the
+// chunks: the bits do not depend on the number of threads.
 #pragma once
 
 #include "core/batch.hpp"
@@ -30,7 +29,7 @@ class PairSolver {
         spread(mp),
         sums_(mp) {}
 
-  // Scratch that depends on the graph alone: the padded measure, where each row's larger
+  // Fills the scratch that depends on the graph alone: the padded measure, where each row's larger
   // neighbours begin, and chi(A).
   void load(int64_t g) {
     index = g;
@@ -61,14 +60,14 @@ class PairSolver {
     team.wait();
   }
 
-  // Couplings of base k into the scratch kernel (row-major); energy and residual are returned.
+  // Writes the coupling with base k to the scratch kernel (row-major); returns the energy.
   double solve(int64_t k, float* residual, const Saved* saved = nullptr) {
     iterate(k, saved);
     *residual = round();
     return energy(k);
   }
 
-  // Sinkhorn: leaves the kernel of the last reference, v and the one before.
+  // Runs Sinkhorn; leaves the kernel of the last reference, v and the v before.
   void iterate(int64_t k, const Saved* saved) {
     const LogitView in = batch.logits(index, k);
     std::copy_n(batch.no_potential.data(), mp, reference.data());
@@ -89,7 +88,7 @@ class PairSolver {
         continue;
       }
       step += done;
-      // v repeats to the bit: so would every later iteration
+      // v repeats to the bit, and so would every later iteration
       if (fixed) break;
       if (step < batch.steps) {
         for (int64_t a = 0; a < batch.roles; ++a) reference[a] += std::log(v[a]), v[a] = 1.0f;
@@ -99,7 +98,7 @@ class PairSolver {
     for (; step < batch.steps; ++step) keep_step(saved, step);
   }
 
-  // Rounding onto the transport polytope: leaves T', row-major, in the kernel. Returns the
+  // Rounds onto the transport polytope: leaves T', row-major, in the kernel. Returns the
   // residual.
   float round() {
     round_rows();
@@ -115,7 +114,7 @@ class PairSolver {
     return worst;
   }
 
-  // Row side of the rounding; leaves keep, deficit, row_sum, the column deficits and their spread.
+  // Rounds the rows; leaves keep, deficit, row_sum, the column deficits and their spread.
   void round_rows() {
     const float* before = scaled ? nullptr : v_prev.data();
     each_chunk([&](int64_t c, int64_t r0, int64_t r1) {
@@ -143,11 +142,11 @@ class PairSolver {
     team.wait();
     double half = 0;
     for (int64_t c = 0; c < chunks; ++c) half += space.sums[c];
-    team.wait();  // nobody may overwrite the couplings or the sums before all have read them
+    team.wait();  // all threads must have read the couplings and sums before they are overwritten
     return std::max(0.0, graph_energy + batch.base_energy[k] - 4.0 * half);
   }
 
-  // Every other pass runs backwards: what the last one touched last is still in the cache.
+  // Every other pass runs backwards: the rows that the last pass ended with are still cached.
   template <typename Work>
   void each_chunk(Work work) {
     const int64_t own = (chunks - rank + team.size() - 1) / team.size();
@@ -158,8 +157,8 @@ class PairSolver {
     backwards = !backwards;
   }
 
-  // With `sweep`, the first iteration's sums are taken while the rows are still in the cache: for a
-  // graph beyond it, every pass over the kernel counts.
+  // With `sweep`, the first iteration's sums are computed while the rows are in the cache, which
+  // saves a pass over kernels beyond it.
   float fill(const LogitView& in, bool sweep = false) {
     constexpr int64_t HOT = 64;
     each_chunk([&](int64_t c, int64_t r0, int64_t r1) {
@@ -186,15 +185,15 @@ class PairSolver {
     return least;
   }
 
-  // Whether the first iteration left a column whose entries are too small for float32.
+  // Whether the first iteration left a column with entries too small for float32.
   bool faint() const {
     for (int64_t a = 0; a < batch.roles; ++a)
       if (v[a] * FAINT > nu) return true;
     return false;
   }
 
-  // The first iteration again, in the log domain; its column potential becomes the kernel's
-  // reference, so that the scalings that follow stay small.
+  // Repeats the first iteration in the log domain. Its column potential becomes the kernel's
+  // reference, so that later scalings stay small.
   void first_potential(const LogitView& in) {
     for (int64_t a = 0; a < batch.roles; ++a) v[a] = 1.0f;
     each_chunk([&](int64_t c, int64_t r0, int64_t r1) {
@@ -232,11 +231,12 @@ class PairSolver {
   double graph_energy = 0;
   float deficit_total = 0;
   bool backwards = false;
-  bool scaled = false;  // u is set already, not to be made from v_prev
+  bool scaled = false;  // u is set already and must not be computed from v_prev
   int64_t sweeps = 0;
 
  private:
-  // Iterations until all are done, v is fixed, or a scaling passes the limit; how many were done.
+  // Iterates until all steps are done, v is fixed, or a scaling passes the limit; returns the
+  // number of iterations.
   int64_t sweep_alone(float limit, int64_t step, const Saved* saved, bool* fixed) {
     const int64_t done = batch.ops->sweeps(
         space.kernel.data(), space.mu.data(), batch.nu.data(), graph.n, batch.steps - step, limit,
@@ -276,7 +276,7 @@ class PairSolver {
     std::copy_n(reference.data(), mp, saved->g + step * mp);
   }
 
-  // Two sets of partial results in turn: one may be read while the next is written.
+  // Two alternating sets of partial results: one may be read while the other is written.
   float* partial(int64_t c) const {
     return space.partial.data() + (turn_ * space.chunks + c) * 2 * mp;
   }
@@ -303,7 +303,7 @@ class PairSolver {
   }
   Buffer<double> sums_;
   int turn_ = 0;
-  bool swept_ = false;  // the partial sums hold the next iteration's already
+  bool swept_ = false;  // the partial sums are those of the next iteration already
 };
 
 }  // namespace artlas

@@ -1,7 +1,7 @@
-// Threads for one call.
+// A team of threads for one call, and aligned buffers.
 //
-// PyTorch's OpenMP workers spin for a while after each of its operations; threads of our own would
-// fight them for the cores. So a call borrows the OpenMP runtime that PyTorch has loaded, where
+// PyTorch's OpenMP workers spin for a while after each operation, and threads of our own would
+// compete with them for the cores. So a call uses the OpenMP runtime that PyTorch has loaded, if
 // there is one. OpenMP does not survive a fork: a forked child, like a process without OpenMP,
 // starts plain threads that end with the call.
 #pragma once
@@ -23,8 +23,8 @@
 
 namespace artlas {
 
-// Numbers below the smallest normal one count as zero for as long as this lives: a product of a
-// kernel's far entries would otherwise cost a hundred cycles, and sharp couplings are full of them.
+// Treats denormal numbers as zero during its lifetime. Products of a kernel's smallest entries
+// would otherwise cost a hundred cycles each, and sharp couplings have many.
 class FlushTiny {
  public:
 #if defined(__SSE__)
@@ -96,7 +96,7 @@ class Team {
       omp->parallel(
           [](void* data) {
             Call& c = *static_cast<Call*>(data);
-            // fewer than asked for, inside another parallel region: the same for every rank
+            // inside another parallel region there are fewer threads than requested
             c.team.size_ = c.omp->size();
             const FlushTiny flush;
             c.work(c.team, c.omp->rank());
@@ -121,8 +121,8 @@ class Team {
   std::atomic<unsigned> phase_{0};
 };
 
-// Uninitialised, aligned memory; large blocks ask for huge pages, which the random access to
-// neighbours' rows needs.
+// Uninitialised, aligned memory. Large blocks request huge pages for the random access to
+// neighbours' rows.
 template <typename T>
 class Buffer {
  public:

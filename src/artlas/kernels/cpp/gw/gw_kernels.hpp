@@ -1,7 +1,7 @@
 // Relational Gromov-Wasserstein between a graph and a dense relation, in double precision: the
-// gradient, two ways to a better coupling, and the step towards it.
+// gradient, and the two kinds of steps to a better coupling.
 //
-// Matrices over nodes and roles are [n, stride] with stride >= m; what lies beyond m is zero.
+// Matrices over nodes and roles are [n, stride] with stride >= m; columns beyond m are zero.
 #pragma once
 
 #include <cmath>
@@ -49,11 +49,11 @@ struct Relational {
   }
 
   // The vertex x of the transport polytope with the least <cost, x>, by shortest augmenting paths
-  // over the roles. v: their prices, kept between calls; any prices are a valid start.
+  // over the roles. Prices persist between calls; any prices are a valid start.
   static void transport(const GwView& p, const double* cost, const TransportSpace& s, double* x) {
     const double tiny = 1e-15;
     for (int64_t b = 0; b < p.m; ++b) s.excess[b] = -p.nu[b], s.count[b] = 0, s.known[b] = NONE;
-    for (int64_t b = p.m; b < p.stride; ++b) s.price[b] = -FAR;  // nobody takes what is no role
+    for (int64_t b = p.m; b < p.stride; ++b) s.price[b] = -FAR;  // no node takes a padding role
     for (int64_t i = 0; i < p.n * p.stride; ++i) x[i] = 0, s.listed[i] = 0;
     for (int64_t i = 0; i < p.n; ++i) {
       const double* row = cost + i * p.stride;
@@ -66,10 +66,10 @@ struct Relational {
     double largest = 0;
     for (int64_t i = 0; i < p.n * p.stride; ++i)
       largest = std::fabs(cost[i]) > largest ? std::fabs(cost[i]) : largest;
-    // Of paths that are as short but for rounding, the one with the fewest changes: with tied
-    // costs, others pass the same small mass to and fro a million times.
+    // Among paths that are equally short but for rounding, prefer the one with the fewest changes:
+    // with tied costs, others move the same small mass back and forth a million times.
     const double hop = 1e-14 * largest;
-    // what is left over in the end is rounding: too much here, and too little nowhere
+    // the rest is a rounding error: an excess without a deficit
     for (bool moved = true; moved && shortest_paths(p, cost, s, x, hop, tiny);) {
       moved = false;
       for (int64_t end = 0; end < p.m; ++end) moved |= fill_up(p, s, x, end, tiny);
@@ -88,8 +88,8 @@ struct Relational {
     return steps;
   }
 
-  // Prices near the best ones, for the first transport: those of the problem with some entropy. x
-  // is overwritten.
+  // Approximates the prices for the first transport by those of the problem with entropy.
+  // Overwrites x.
   static void prices(const GwView& p, const double* cost, double epsilon, const TransportSpace& s,
                      double* x) {
     kernel(p, nullptr, cost, epsilon, x);
@@ -98,7 +98,7 @@ struct Relational {
       s.price[b] = s.scale[b] > 0 ? epsilon * std::log(s.scale[b]) : 0;
   }
 
-  // rows and columns cut down to their measures, and what is then missing added as a product
+  // Cuts rows and columns down to their measures and adds the missing mass as a product.
   static void round(const GwView& p, const TransportSpace& s, double* x) {
     double *column = s.distance, missing = 0;
     for (int64_t b = 0; b < p.stride; ++b) column[b] = 0;
@@ -125,7 +125,7 @@ struct Relational {
       for (int64_t b = 0; b < p.m; ++b) x[i * p.stride + b] += s.row_scale[i] * column[b] / missing;
   }
 
-  // node i gives of role a what node j takes of it for b, as much as lowers the energy
+  // Moves node i from role a to b and node j from b to a, by the amount that lowers the energy.
   static void trade(const GwView& p, double* x, double* gradient, int64_t i, int64_t j, int64_t a,
                     int64_t b) {
     double *xi = x + i * p.stride, *xj = x + j * p.stride;
@@ -137,7 +137,7 @@ struct Relational {
     if (curve > 0 && -slope < 2 * curve * amount) amount = -slope / (2 * curve);
     xi[a] = xi[a] - amount, xi[b] += amount;
     xj[b] = xj[b] - amount, xj[a] += amount;
-    for (int side = 0; side < 2; ++side) {  // the neighbours of i see b for a, those of j a for b
+    for (int side = 0; side < 2; ++side) {  // for the neighbours of i, then for those of j
       const int64_t node = side ? j : i;
       const double factor = side ? 4 * amount : -4 * amount;
       for (int64_t e = p.row_ptr[node]; e < p.row_ptr[node + 1]; ++e) {
@@ -148,7 +148,7 @@ struct Relational {
   }
 
  private:
-  // at exp(-cost / epsilon), every row up to a factor; without `at`, of ones
+  // x = at o exp(-cost / epsilon), each row up to a factor; `at` is ones if null
   static void kernel(const GwView& p, const double* at, const double* cost, double epsilon,
                      double* x) {
     for (int64_t i = 0; i < p.n; ++i) {
@@ -162,7 +162,7 @@ struct Relational {
     }
   }
 
-  // Factors of rows and columns by which x has both measures, by at most `most` iterations.
+  // Scales rows and columns of x to both measures in at most `most` iterations.
   static int64_t scale(const GwView& p, int64_t most, const TransportSpace& s, const double* x) {
     double *v = s.scale, *sum = s.distance;
     for (int64_t b = 0; b < p.stride; ++b) v[b] = 1;
@@ -203,13 +203,13 @@ struct Relational {
   struct Change {
     int64_t node, role;
   };
-  // the node that changes to a role on the shortest path, and from which role
+  // the node that changes to a role on the shortest path, and its role before
   static Change before(const GwView& p, const TransportSpace& s, int64_t role) {
     const int64_t from = int64_t(s.path[role]);
     return {int64_t(s.by[from * p.stride + role]), from};
   }
 
-  // the place of the smallest of so many values, a multiple of eight
+  // index of the smallest of `count` values, a multiple of eight
   ARTLAS_INLINE static int64_t least(const double* values, int64_t count) {
     vd best = eight(values), at = {0, 1, 2, 3, 4, 5, 6, 7}, here = at;
     for (int64_t b = 8; b < count; b += 8) {
@@ -224,8 +224,8 @@ struct Relational {
     return int64_t(at[found]);
   }
 
-  // Along the shortest path, what role `end` lacks, the path's first has too much, and the nodes on
-  // the way can pass on.
+  // Moves mass along the shortest path to role `end`: the least of its deficit, the excess of the
+  // path's first role, and what the nodes between can pass on.
   static bool fill_up(const GwView& p, const TransportSpace& s, double* x, int64_t end,
                       double tiny) {
     double amount = -s.excess[end];
@@ -252,8 +252,8 @@ struct Relational {
     return true;
   }
 
-  // Of role a, the least cost at which a member changes to each of the others. Members that joined
-  // since are compared with what is known; all of them are when one has left.
+  // Updates the least cost at which a member of role a changes to each other role. New members are
+  // compared with the known costs; after a member has left, all members are.
   static void learn(const GwView& p, const double* cost, const TransportSpace& s, const double* x,
                     int64_t a) {
     double *change = s.change + a * p.stride, *by = s.by + a * p.stride;

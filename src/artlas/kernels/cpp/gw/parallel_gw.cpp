@@ -1,5 +1,5 @@
-// The solver: mirror steps through the inside of the polytope, then conditional gradients, all with
-// an exact line search, so that no step raises the energy.
+// Solver: mirror steps through the inside of the polytope, then conditional gradients, all with an
+// exact line search, so that no step raises the energy.
 #include "gw/parallel_gw.hpp"
 
 #include <atomic>
@@ -8,9 +8,10 @@
 namespace artlas {
 namespace {
 
-constexpr double WARM = 0.02;  // entropy of the first prices, of the mean range of a row's costs
+constexpr double WARM =
+    0.02;  // entropy of the first prices, relative to the mean range of a row's costs
 
-// Scratch of a thread, grown to its largest problem.
+// Solves one problem after another; its scratch grows to the largest.
 class ProblemSolver {
  public:
   ProblemSolver(const GwBatch& batch, const GwOptions& options, const GwOps* ops)
@@ -108,8 +109,8 @@ class ProblemSolver {
     return total;
   }
 
-  // Where no direction leads down at first, two neighbours may still change places to advantage:
-  // along such a cycle the energy is concave. E(d) = E + d s + d^2 c. Makes the best such change.
+  // Swaps the roles of two neighbours where that lowers the energy most, although no direction does
+  // at first order: along such a cycle the energy is concave, E(d) = E + d s + d^2 c.
   bool swap() {
     struct Change {
       double gain;
@@ -145,8 +146,8 @@ class ProblemSolver {
     return true;
   }
 
-  // x <- x + t (next - x) with the best t in [0, 1]: E(t) = E + t b + t^2 a. Returns -b, which for
-  // an exact direction bounds how far the energy of the linearised problem is away, and L1 mass.
+  // x <- x + t (next - x) with the best t in [0, 1]: E(t) = E + t b + t^2 a. Returns -b,
+  // which for an exact direction is the duality gap of the linearised problem, and the L1 mass.
   std::pair<double, double> step(int64_t size) {
     ops_->gradient(p_, next_.data(), row_.data(), ahead_.data());
     double slope = 0, curve = 0, mass = 0;
@@ -160,7 +161,7 @@ class ProblemSolver {
     const double t = curve > 0 ? std::min(1.0, -slope / (2 * curve)) : 1.0;
     if (!(t * slope + t * t * curve < 0)) return {-slope, 0.0};
     for (int64_t i = 0; i < size; ++i) {
-      // rounding must not leave a coupling below zero
+      // rounding errors must not make a coupling negative
       x_[size_t(i)] = std::max(0.0, x_[size_t(i)] + t * (next_[size_t(i)] - x_[size_t(i)]));
       gradient_[size_t(i)] += t * (ahead_[size_t(i)] - gradient_[size_t(i)]);
     }

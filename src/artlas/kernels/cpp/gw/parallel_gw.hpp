@@ -1,4 +1,4 @@
-// Many problems of relational Gromov-Wasserstein at once, each from a coupling of its own.
+// Solves many relational Gromov-Wasserstein problems at once, each from its own start.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@ struct GwOptions {
   int64_t sinkhorn_steps;   // iterations of each mirror step, at most
   double epsilon;           // of the mirror steps, relative to the spread of the gradient
   int64_t exact_steps;      // at most
-  double tolerance;         // L1 mass: a step that moves no more is the last
+  double tolerance;         // a step that moves no more L1 mass is the last
   double mirror_tolerance;  // the same for mirror steps
 };
 
@@ -24,8 +24,8 @@ struct GwProblem {  // graph g against relation k
 
 struct GwResult {
   double before, after;  // energies
-  double gap;    // <gradient, T - vertex> of the last exact step: zero where T is stationary
-  double moved;  // L1 mass of the last step
+  double gap;            // <gradient, T - vertex> of the last exact step: zero if T is stationary
+  double moved;          // L1 mass of the last step
   int64_t mirror_steps, sinkhorn_steps, exact_steps, swaps;
 };
 

@@ -1,4 +1,4 @@
-// The Python module for getting graphs in: numbers from text, ego-graphs from networks.
+// The Python module _ingest: numbers from text, canonical rows, ego-graphs of networks.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -29,7 +29,7 @@ void check(bool ok, const char* what) {
   if (!ok) throw std::invalid_argument(what);
 }
 
-// A member as an array that keeps its owner alive.
+// Returns a member as an array that keeps its owner alive.
 template <typename Owner, auto Member>
 auto vector_of(nb::handle self) {
   auto& values = nb::cast<Owner&>(self).*Member;
@@ -42,7 +42,7 @@ struct TextTable {
   Table table;
 };
 
-struct Graph {  // keeps the arrays alive that a network points to
+struct Graph {  // owns the arrays that a network points to
   Vector<int64_t> row_ptr;
   Vector<int32_t> col;
   Network view() const { return {row_ptr.data(), col.data(), int64_t(row_ptr.shape(0)) - 1}; }
@@ -53,7 +53,7 @@ struct Walker {
   Pusher pusher;
 };
 
-// A buffer as an array that keeps its owner alive.
+// Returns a buffer as an array that keeps its owner alive.
 template <typename T>
 auto buffer_of(nb::handle owner, const Buffer<T>& values, int64_t size) {
   return nb::ndarray<nb::numpy, T, nb::ndim<1>>(values.data(), {size_t(size)}, owner);

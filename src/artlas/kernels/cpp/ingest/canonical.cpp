@@ -6,11 +6,11 @@
 namespace artlas {
 namespace {
 
-constexpr int64_t PART = 1 << 16;  // entries a thread takes at a time, at least
+constexpr int64_t PART = 1 << 16;  // least entries that a thread takes at a time
 
-struct Rows {  // sorted and without repeats
+struct Rows {  // sorted, without duplicates
   Buffer<int64_t> ptr;
-  Buffer<int32_t> col;  // with room for one more
+  Buffer<int32_t> col;  // with space for one more
   int64_t nodes;
   int64_t count() const { return ptr[nodes]; }
   const int32_t* begin(int64_t i) const { return col.data() + ptr[i]; }
@@ -24,14 +24,14 @@ class Reader {
   int32_t target(int64_t i) const { return number(e_.target[i * e_.target_step]); }
 
  private:
-  // without overflow: what is far below the first wraps around to what is far above the last
+  // without overflow: numbers far below the first wrap around to far above the last
   int32_t number(int32_t node) const { return int32_t(uint32_t(node) - uint32_t(e_.first)); }
   Entries e_;
 };
 
-struct Part {  // a run of entries, and what the first look at them tells
+struct Part {  // a run of entries, and what the first pass finds in it
   int64_t begin, end;
-  int64_t loops = 0, before = 0;  // here, and in the parts before
+  int64_t loops = 0, before = 0;  // in this part, and in those before
   bool within = true, sorted = true;
 };
 
@@ -72,14 +72,15 @@ std::vector<Part> look(const Reader& read, int64_t count, int64_t nodes, int thr
   return parts;
 }
 
-// Entries in ascending order need only be copied.
+// Entries in ascending order are only copied.
 Rows copy_sorted(const Reader& read, const std::vector<Part>& parts, int64_t nodes, int threads) {
   const int64_t kept =
       parts.empty() ? 0 : parts.back().end - parts.back().before - parts.back().loops;
   Rows rows{Buffer<int64_t>(nodes + 1), Buffer<int32_t>(kept + 1), nodes};
   each(threads, int64_t(parts.size()), [&](int64_t i) {
     int64_t at = parts[i].begin - parts[i].before;
-    int64_t row = parts[i].begin ? read.source(parts[i].begin - 1) : -1;  // whose start is known
+    int64_t row =
+        parts[i].begin ? read.source(parts[i].begin - 1) : -1;  // the row whose start is known
     for (int64_t e = parts[i].begin; e < parts[i].end; ++e) {
       const int32_t u = read.source(e), v = read.target(e);
       while (row < u) rows.ptr[++row] = at;
@@ -91,7 +92,7 @@ Rows copy_sorted(const Reader& read, const std::vector<Part>& parts, int64_t nod
   return rows;
 }
 
-// Entries in any order are dealt out to their rows, which are sorted then.
+// Entries in any order are distributed to their rows, which are then sorted.
 Rows deal(const Reader& read, int64_t count, int64_t nodes, int threads) {
   Buffer<int64_t> ptr(nodes + 1);
   std::fill_n(ptr.data(), nodes + 1, 0);
@@ -108,7 +109,7 @@ Rows deal(const Reader& read, int64_t count, int64_t nodes, int threads) {
     for (int64_t i = part * ROWS; i < std::min(nodes, (part + 1) * ROWS); ++i) {
       int32_t *begin = col.data() + ptr[i], *end = col.data() + ptr[i + 1];
       std::sort(begin, end);
-      fill[i] = std::unique(begin, end) - begin;  // what is left of the row
+      fill[i] = std::unique(begin, end) - begin;  // length of the row without duplicates
     }
   });
   int64_t at = 0;
@@ -122,7 +123,7 @@ Rows deal(const Reader& read, int64_t count, int64_t nodes, int threads) {
   return {std::move(ptr), std::move(col), nodes};
 }
 
-// Runs of nodes that no entry leaves upwards: in symmetric rows nothing joins two of them.
+// Splits the nodes into runs without entries between them, which are independent if symmetric.
 std::vector<int64_t> cuts(const Rows& rows) {
   const int64_t least = std::max<int64_t>(1, rows.count() / 64);
   std::vector<int64_t> found{0};
@@ -136,8 +137,8 @@ std::vector<int64_t> cuts(const Rows& rows) {
   return found;
 }
 
-// The entries u v of ascending rows u, read once: the next that row v has must be u. A row that is
-// asked for more than it has goes on into the next one, and is found out in the end.
+// Checks symmetry in one pass over the entries (u, v) of ascending rows u: the next entry of row v
+// must be u. A row read beyond its end continues into the next one; that is detected at the end.
 bool symmetric(const Rows& rows, int threads) {
   const std::vector<int64_t> bounds = cuts(rows);
   Buffer<int64_t> next(rows.nodes);

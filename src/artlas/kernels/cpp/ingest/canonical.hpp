@@ -1,4 +1,4 @@
-// Stored entries of many graphs made undirected, loop-free and without repeats, in compressed rows.
+// Turns entries of many graphs into undirected, loop-free compressed rows without duplicates.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ struct Canonical {
   int64_t loops = 0, duplicates = 0, one_way = 0;  // dropped, merged, completed
 };
 
-// Nothing where a node is out of range.
+// Empty if a node is out of range.
 std::optional<Canonical> canonical(const Entries&, int64_t nodes, int threads);
 
-// Nothing where the text is not as Table::edges wants it.
+// Empty if the text is not in the form that Table::edges reads.
 std::optional<Canonical> canonical(const Table&, int64_t nodes, int32_t first, int threads);
 
 }  // namespace artlas

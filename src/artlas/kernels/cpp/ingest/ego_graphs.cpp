@@ -14,8 +14,8 @@ Pusher::Scratch::Scratch(const Network& network, double threshold)
   }
 }
 
-// Moves residual mass to the reserve until no node holds more than threshold * degree. A node is in
-// the queue from the moment it passes its threshold until it is pushed: no flag is needed.
+// Moves residual mass to the reserve until no node holds more than threshold * degree. A node stays
+// in the queue from passing its threshold until it is pushed, so no flag is needed.
 void Pusher::push(Scratch& s, int64_t centre, const PushOptions& o, int64_t& pushes,
                   uint8_t& stopped) const {
   s.reached.assign(1, int32_t(centre));
@@ -29,14 +29,14 @@ void Pusher::push(Scratch& s, int64_t centre, const PushOptions& o, int64_t& pus
       return;
     }
     const int32_t v = s.queue[head];
-    if (head > (size_t(1) << 16) && 2 * head > s.queue.size()) {  // forget what was pushed
+    if (head > (size_t(1) << 16) && 2 * head > s.queue.size()) {  // drop the pushed nodes
       s.queue.erase(s.queue.begin(), s.queue.begin() + int64_t(head));
       head = 0;
     }
     const double mass = s.node[v].residual;
     const int64_t begin = network_.row_ptr[v], end = network_.row_ptr[v + 1];
     ++pushes;
-    if (begin == end) {  // the walk has nowhere to go and stays
+    if (begin == end) {  // an isolated node: the walk stays
       s.reserve[v] += mass;
       s.node[v].residual = 0.0;
       continue;
@@ -61,8 +61,8 @@ void Pusher::push(Scratch& s, int64_t centre, const PushOptions& o, int64_t& pus
   }
 }
 
-// Appends the best nodes to what the thread has found, clears the scratch, and returns how many
-// nodes had a positive score.
+// Appends the best nodes to the thread's results, clears the scratch, and returns the number of
+// nodes with a positive score.
 int64_t Pusher::rank(Scratch& s, int64_t centre, const PushOptions& o) const {
   s.ranked.clear();
   double own = 0.0;
@@ -131,8 +131,8 @@ Egos Pusher::run(const int64_t* centres, int64_t count, const PushOptions& o, in
 
 namespace {
 
-// One subgraph at a time. Every edge is found from both of its ends, except that the few nodes with
-// the longest rows are not scanned: the others find them, and among themselves they are searched.
+// Induces one subgraph at a time. Rows are scanned for edges, except those of the few nodes with
+// the longest rows: other nodes' rows hold their edges, and those among them are found by search.
 class Cutter {
  public:
   explicit Cutter(const Network& network) : network_(network), present_(network.nodes / 64 + 1) {}
@@ -180,14 +180,15 @@ class Cutter {
       present_[nodes[i] >> 6] |= uint64_t(1) << (nodes[i] & 63);
     }
   }
-  int32_t find(int32_t node) const {  // of a node that is there
+  int32_t find(int32_t node) const {  // the node must be present
     size_t at = slot(node);
     while (key_[at] != node) at = (at + 1) & mask_;
     return value_[at];
   }
   size_t slot(int32_t node) const { return (uint32_t(node) * 2654435769u >> 7) & mask_; }
 
-  // As many nodes as have rows of several times that length: a search costs a few steps.
+  // Chooses as hubs the nodes whose rows are several times longer than the number of hubs, because
+  // a search among hubs costs a few steps.
   void choose_hubs(const int32_t* nodes, int64_t count) {
     order_.resize(count);
     for (int64_t i = 0; i < count; ++i) order_[i] = {network_.degree(nodes[i]), int32_t(i)};
@@ -206,8 +207,8 @@ class Cutter {
     ++lengths[row];
   }
 
-  // A is symmetric: gone through row by row, each entry belongs to the row of its column, and every
-  // row so fills in ascending order.
+  // A is symmetric: passing over the rows in order and appending each entry to the row of its
+  // column fills every row in ascending order.
   void spread(int64_t count, int32_t first, std::vector<int32_t>& col, const int64_t* lengths) {
     start_.assign(count + 1, 0);
     for (int64_t i = 0; i < count; ++i) start_[i + 1] = start_[i] + lengths[i];

@@ -21,17 +21,17 @@ struct PushOptions {
   bool lazy;
 };
 
-// Of every centre, in their order: itself, then other nodes by falling score, ties by id.
+// Nodes of every centre in turn: the centre, then others by descending score, ties by id.
 struct Egos {
   std::vector<int64_t> node_ptr{0};
   std::vector<int32_t> nodes;
   std::vector<float> scores;
-  std::vector<int64_t> pushes;    // made for a centre
+  std::vector<int64_t> pushes;    // of a centre
   std::vector<int64_t> positive;  // nodes with a positive score, before the cut
-  std::vector<uint8_t> stopped;   // whether the limit of pushes ended it
+  std::vector<uint8_t> stopped;   // whether the limit of pushes was reached
 };
 
-// Keeps what a thread needs of the size of the graph between calls.
+// Keeps the threads' scratch, which is as large as the graph, between calls.
 class Pusher {
  public:
   Pusher(Network network, double threshold) : network_(network), threshold_(threshold) {}
@@ -41,8 +41,8 @@ class Pusher {
 
  private:
   struct Node {
-    double residual;   // negative: not reached yet
-    double threshold;  // above which it is pushed
+    double residual;   // negative if not reached yet
+    double threshold;  // the node is pushed above this
   };
   struct Candidate {
     double score;

@@ -9,8 +9,8 @@
 namespace artlas {
 namespace {
 
-constexpr int64_t PART = 1 << 20;  // bytes a thread takes at a time, at least
-constexpr int64_t TAIL = 32;       // bytes at the end of a text where no row can be read ahead
+constexpr int64_t PART = 1 << 20;  // least bytes that a thread takes at a time
+constexpr int64_t TAIL = 32;       // bytes at the end of a text that must not be read ahead
 
 bool blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v'; }
 bool separator(char c) { return c == ',' || c == ';'; }
@@ -41,13 +41,13 @@ int64_t count_values(const char* p, const char* end) {
   return found;
 }
 
-// The value of up to seven digits at p, from where eight bytes may be read; 0 of them where there
-// are none, or more.
+// Parses up to seven digits at p, where eight bytes must be readable. Reports 0 digits if there are
+// none or more.
 int digits(const char* p, uint32_t& out) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
   uint64_t word;
   std::memcpy(&word, p, 8);
-  word ^= 0x3030303030303030u;  // digits become their values, and nothing else is below ten
+  word ^= 0x3030303030303030u;  // digits become their values; no other byte is below ten
   const uint64_t others = ((word + 0x7676767676767676u) | word) & 0x8080808080808080u;
   const int count = others ? __builtin_ctzll(others) / 8 : 0;
   if (count == 0) return 0;
@@ -63,11 +63,11 @@ int digits(const char* p, uint32_t& out) {
 #endif
 }
 
-// The end of a line of whole numbers written as most programs write them, one separator between
-// two of them and a blank behind it or not; null for anything else, which parse_part looks into.
+// Parses a line of whole numbers in the common form, one separator and at most one blank between
+// two of them, and returns its end; null for any other line, which parse_part handles.
 template <typename T>
 const char* plain_row(const char* p, const char* end, int64_t columns, T* out) {
-  constexpr int64_t WIDEST = 10;  // bytes of a value and what follows it
+  constexpr int64_t WIDEST = 10;  // bytes of a value and its separator
   if (std::is_floating_point_v<T> || end - p < (columns + 1) * WIDEST) return nullptr;
   for (int64_t i = 0; i < columns; ++i) {
     uint32_t value;
@@ -82,10 +82,10 @@ const char* plain_row(const char* p, const char* end, int64_t columns, T* out) {
   return *p == '\n' ? p : nullptr;
 }
 
-// Lines of text that all begin with a digit, without looking at more than its bytes one by one;
-// -1 where another one may be among them.
+// Counts the lines of a text by a vectorised pass over its bytes; -1 if a line may begin with
+// anything but a digit.
 int64_t plain_lines(const char* p, const char* end) {
-  constexpr int64_t BLOCK = 128;  // what a byte can count
+  constexpr int64_t BLOCK = 128;  // lines that a byte can count
   int64_t lines = 0, odd = uint8_t(*p - '0') > 9;
   const char* last = end - 1;
   while (p < last) {
@@ -103,7 +103,7 @@ int64_t plain_lines(const char* p, const char* end) {
   return odd ? -1 : lines + 1;
 }
 
-// Whether a float that its type cannot hold is too small for it, and not too large.
+// Whether a float out of its type's range is too small, not too large.
 bool tiny(const char* p, const char* end) {
   const char* exponent = std::find_if(p, end, [](char c) { return c == 'e' || c == 'E'; });
   if (exponent < end) return exponent + 1 < end && exponent[1] == '-';
@@ -207,7 +207,7 @@ void Table::parse_part(Part& part, T* out) const {
       at = skip_blanks(at, stop);
       if (at < stop && separator(*at)) {
         at = skip_blanks(at + 1, stop);
-        if (at == stop) fault = Fault::value;  // nothing after the separator
+        if (at == stop) fault = Fault::value;  // no value after the separator
       }
     }
     if (fault != Fault::none) {
@@ -241,7 +241,7 @@ bool Table::parse(T* out) {
 bool Table::edges(int32_t first, int64_t nodes, int64_t* row_ptr, int32_t* col,
                   int64_t& loops) const {
   if (columns_ != 2) return false;
-  struct Span {  // what a part holds, as source * nodes + target
+  struct Span {  // range of a part's edges, as source * nodes + target
     int64_t low = 0, high = -1, count = 0, loops = 0;
   };
   std::vector<Span> spans(parts_.size());
@@ -258,7 +258,7 @@ bool Table::edges(int32_t first, int64_t nodes, int64_t* row_ptr, int32_t* col,
         int32_t pair[2];
         const char* stop = plain_row(p, end_, 2, pair);
         if (!stop &&
-            end_ - p < TAIL) {  // the last rows are too near to the end of what may be read
+            end_ - p < TAIL) {  // the last rows are too close to the end of the readable bytes
           char last[2 * TAIL] = {};
           std::copy(p, end_, last);
           if (end_[-1] != '\n') last[end_ - p] = '\n';
@@ -286,7 +286,7 @@ bool Table::edges(int32_t first, int64_t nodes, int64_t* row_ptr, int32_t* col,
     }
   });
   if (!plain) return false;
-  // What the parts do not know of each other: the rows between them, and the loops before them.
+  // Joins the parts: the rows between them, and the loops before them.
   int64_t row = -1, last = -1;
   loops = 0;
   for (size_t i = 0; i < parts_.size(); ++i) {

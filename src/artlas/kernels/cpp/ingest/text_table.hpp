@@ -1,4 +1,4 @@
-// Tables of numbers in text, parsed by several threads.
+// Parses tables of numbers in text with several threads.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace artlas {
 enum class Fault { none, value, range, few, many };
 
 // One row a line; values separated by a comma, a semicolon or blanks. Blank lines, lines that start
-// with # or %, and the first `skip` lines hold no row.
+// with # or %, and the first `skip` lines are skipped.
 class Table {
  public:
   Table(const char* text, int64_t size, int64_t columns, int64_t skip, int threads);
@@ -19,13 +19,13 @@ class Table {
   int64_t rows() const { return rows_; }
   int64_t columns() const { return columns_; }
 
-  // Writes [rows, columns]; false at the first row that does not fit, which is then told.
+  // Writes [rows, columns]; false at the first row that does not fit, which the getters report.
   template <typename T>
   bool parse(T* out);
 
   // Edges in ascending order of source and target, nodes counted from `first`, straight into
-  // row_ptr [nodes + 1] and col [rows], without loops; false for any other text, which is then
-  // left to parse.
+  // row_ptr [nodes + 1] and col [rows], without loops; false for any other text, which
+  // parse must read.
   bool edges(int32_t first, int64_t nodes, int64_t* row_ptr, int32_t* col, int64_t& loops) const;
 
   Fault fault() const { return fault_; }
