@@ -6,7 +6,7 @@ import torch
 from cases import from_dense, random_dense
 
 from artlas_paper.kernels import unit
-from artlas_paper.kernels.graphacl_loss import foretelling_error
+from artlas_paper.kernels.graphacl_loss import prediction_error
 
 
 def problem(n=150, width=64, others=40, density=0.1):
@@ -20,7 +20,7 @@ def problem(n=150, width=64, others=40, density=0.1):
 def solved(rows, place, temperature, dtype=torch.float32):
     q, u, v, w = (t.to(dtype).clone() for t in rows)
     given = [t.requires_grad_() for t in (q, v, w)]
-    found = foretelling_error(q, u, v, w, *place, temperature)
+    found = prediction_error(q, u, v, w, *place, temperature)
     return found.detach(), *torch.autograd.grad(found, given)
 
 
@@ -46,7 +46,7 @@ def test_what_is_no_number_is_not_hidden(part):
 def test_gradients_follow_what_comes_after():
     rows, place = problem()
     w = rows[3].requires_grad_()
-    found = foretelling_error(*rows, *place, 0.7)
+    found = prediction_error(*rows, *place, 0.7)
     (once,) = torch.autograd.grad(found, w, retain_graph=True)
     (thrice,) = torch.autograd.grad(3 * found, w)
     torch.testing.assert_close(thrice, 3 * once)
@@ -58,5 +58,5 @@ def test_a_node_of_many_neighbours_does_not_overflow():
     star[0, 1:] = star[1:, 0] = 1
     graphs = from_dense([star])
     rows = [unit(torch.ones(size, 32)) for size in (n, n, n, 1)]  # r - s = 0: each adds log 2
-    found = foretelling_error(*rows, graphs.row_ptr, graphs.col, 1, 1.0)
+    found = prediction_error(*rows, graphs.row_ptr, graphs.col, 1, 1.0)
     assert float(found) == pytest.approx(n * np.log(2), rel=1e-5)

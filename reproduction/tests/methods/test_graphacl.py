@@ -10,7 +10,7 @@ import torch
 from cases import from_dense, random_dense
 
 from artlas_paper.kernels import unit
-from artlas_paper.kernels.graphacl_loss import foretelling_error
+from artlas_paper.kernels.graphacl_loss import prediction_error
 from artlas_paper.methods.batch import Batch
 from artlas_paper.methods.graphacl import GraphACL, GraphACLConfig
 
@@ -42,7 +42,7 @@ def naive(batch, q, u, v, chosen, temperature):
 def error(batch, q, u, v, chosen, temperature):
     """The same at once."""
     place = batch.row_ptr, batch.col, batch.num_nodes
-    return foretelling_error(q, u, v, v[chosen], *place, temperature)
+    return prediction_error(q, u, v, v[chosen], *place, temperature)
 
 
 @pytest.mark.parametrize("count", [20, 6])

@@ -23,9 +23,6 @@ def isa() -> str:
     return core.isa()
 
 
-# --- Couplings ------------------------------------------------------------------------------------
-
-
 def energies(
     nodes: Tensor,
     roles: Tensor,
@@ -148,9 +145,6 @@ def _mix(
     return energy, residual
 
 
-# --- Structure and features -----------------------------------------------------------------------
-
-
 def join_alike_nodes(structure: Structure, rounds: int) -> Structure:
     """Merge the nodes of each graph that have the same ``rounds`` of neighbourhoods.
 
@@ -204,9 +198,6 @@ def blocks(x: Tensor, degree: Tensor, structure: Structure) -> Tensor:
     return out
 
 
-# --- Encoder --------------------------------------------------------------------------------------
-
-
 class PackedEncoder(NamedTuple):
     """Encoder weights as the kernel reads them: input-major, widths padded to W with zeros.
 
@@ -258,9 +249,6 @@ def encode(packed: PackedEncoder, width: int, structure: Structure, x: Tensor) -
         **packed._asdict(),
     )
     return out
-
-
-# --- Calls ----------------------------------------------------------------------------------------
 
 
 def _call(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:

@@ -30,9 +30,6 @@ CACHE_BUDGET = 1 << 20  # elements of a block on the CPU: its few arrays stay in
 MEMORY_BUDGET = 1 << 25  # and elsewhere
 
 
-# --- Public functions -----------------------------------------------------------------------------
-
-
 def energies(
     nodes: Tensor,
     roles: Tensor,
@@ -135,9 +132,6 @@ def neighbour_sum(h: Tensor, structure: Structure) -> Tensor:
             f"{tuple(h.shape)} of {h.dtype} on {h.device}; see Structure.to"
         )
     return _NeighbourSum.apply(h, structure)
-
-
-# --- From embeddings to energies, and back --------------------------------------------------------
 
 
 def _forward(

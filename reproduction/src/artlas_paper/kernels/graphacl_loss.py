@@ -12,7 +12,7 @@ from torch.nn.functional import embedding_bag, softplus
 BLOCK = 1024  # rows whose products with all of w are held at a time
 
 
-def foretelling_error(
+def prediction_error(
     q: Tensor,
     u: Tensor,
     v: Tensor,

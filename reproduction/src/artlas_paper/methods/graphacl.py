@@ -37,7 +37,7 @@ from torch import Tensor
 
 from artlas import checks
 from artlas_paper.kernels import unit
-from artlas_paper.kernels.graphacl_loss import foretelling_error
+from artlas_paper.kernels.graphacl_loss import prediction_error
 from artlas_paper.methods.base import Baseline, BaselineConfig
 from artlas_paper.methods.batch import Batch
 from artlas_paper.methods.layers import GCNEncoder, Linear
@@ -90,7 +90,7 @@ class GraphACL(Baseline):
             u = unit(self.target.from_transformed(target_part)[-1])
             q, v = unit(self.predictor(rows)), unit(rows)
             place = part.row_ptr, part.col, batch.num_nodes
-            total = total + foretelling_error(q, u, v, others, *place, self.config.temperature)
+            total = total + prediction_error(q, u, v, others, *place, self.config.temperature)
         return total
 
     def _split(self, encoder: GCNEncoder, batch: Batch) -> list[Batch]:
