@@ -215,9 +215,10 @@ CSR = {
         ({"indices": np.array([[1, 0]])}, "array 'indices' is no integer array of 1"),
         ({"data": np.ones(3)}, "got indices and data should have the same size"),
         ({"data": None}, "array 'data' is missing"),
+        ({"data": np.array(3.0)}, "array 'data' is missing or is no list of numbers"),
         ({"data": np.array([1, np.nan])}, "entries that are not finite"),
         ({"data": np.array([1, 1j])}, "entries that are not finite; got complex128"),
-        ({"data": np.array(["a", "b"])}, "array 'data' is missing or does not hold numbers"),
+        ({"data": np.array(["a", "b"])}, "array 'data' is missing or is no list of numbers"),
     ],
 )
 def test_broken_sparse_npz_are_refused(tmp_path, change, message):

@@ -83,10 +83,11 @@ def _sparse_matrix(path: Path, arrays: dict[str, Any]) -> Any:
         raise_read_error(path, "the matrix is not square", f"shape {shape}", SQUARE_FIX)
     check_announced(path, shape[0], path.stat().st_size)
     indices = tuple(_integers(path, arrays, name, 1) for name in _INDICES[layout])
-    if "data" not in arrays or arrays["data"].dtype.kind not in "biufc":
-        wrong = "array 'data' is missing or does not hold numbers"
+    data = arrays.get("data")
+    if data is None or data.ndim != 1 or data.dtype.kind not in "biufc":
+        wrong = "array 'data' is missing or is no list of numbers"
         raise_read_error(path, wrong, quoted(sorted(arrays)), _SAVE)
-    parts = (arrays["data"], indices if layout == "coo" else indices[0], *indices[1:])
+    parts = (data, indices if layout == "coo" else indices[0], *indices[1:])
     try:
         if layout == "coo":
             return scipy.sparse.coo_array(parts[:2], shape=shape)
