@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from artlas.errors import quoted, raise_read_error
@@ -18,7 +17,6 @@ from artlas.graphs.validation import SQUARE_FIX
 from artlas.io.assembly import Reading, assemble, check_announced
 
 _SAVE = "write it anew by scipy.sparse.save_npz"
-_INDICES = {"csr": ("indices", "indptr"), "csc": ("indices", "indptr"), "coo": ("row", "col")}
 
 
 def read(path: Path) -> Reading:
@@ -29,8 +27,7 @@ def read(path: Path) -> Reading:
     }
     if "format" in arrays:
         used, guess = {"format", "shape", "data", "indices", "indptr", "row", "col"}, "SciPy"
-        matrix = _sparse_matrix(path, arrays)
-        n, edges = matrix.shape[0], matrix_edges(matrix, "the matrix", changes)
+        n, edges = _sparse_matrix(path, arrays, changes)
     elif "edge_index" in arrays:
         used, guess = {"edge_index", "edge_weight"}, "edge_index"
         n, edges = _edge_index(path, arrays, more, changes)
@@ -70,31 +67,50 @@ def _integers(path: Path, arrays: dict[str, Any], name: str, ndim: int) -> NDArr
     return array.astype(np.int64)
 
 
-def _sparse_matrix(path: Path, arrays: dict[str, Any]) -> Any:
-    """Return the SciPy array that ``scipy.sparse.save_npz`` stored, checked by SciPy."""
+def _sparse_matrix(
+    path: Path, arrays: dict[str, Any], changes: Counter[str]
+) -> tuple[int, NDArray[Any]]:
+    """Read what ``scipy.sparse.save_npz`` stored, without SciPy.
+
+    SciPy does not check ``indptr`` of a matrix without entries, and then writes out of bounds.
+    """
     label = arrays["format"]
     text = label.tobytes().replace(b"\0", b"") if label.dtype.kind in "SU" else b""
     layout = text.decode("ascii", "replace")
-    if layout not in _INDICES or label.ndim:
+    if layout not in ("csr", "csc", "coo") or label.ndim:
         wrong, fix = "the sparse format is not csr, csc or coo", "save matrix.tocsr() instead"
         raise_read_error(path, wrong, quoted(layout), fix)
     shape = _integers(path, arrays, "shape", 1).tolist()
     if len(shape) != 2 or shape[0] != shape[1]:
         raise_read_error(path, "the matrix is not square", f"shape {shape}", SQUARE_FIX)
-    check_announced(path, shape[0], path.stat().st_size)
-    indices = tuple(_integers(path, arrays, name, 1) for name in _INDICES[layout])
-    if "data" not in arrays or arrays["data"].dtype.kind not in "biufc":
-        wrong = "array 'data' is missing or does not hold numbers"
+    n, data = shape[0], arrays.get("data")
+    check_announced(path, n, path.stat().st_size)
+    if data is None or data.ndim != 1:
+        wrong = "array 'data' is missing or has the wrong shape"
         raise_read_error(path, wrong, quoted(sorted(arrays)), _SAVE)
-    parts = (arrays["data"], indices if layout == "coo" else indices[0], *indices[1:])
-    try:
-        if layout == "coo":
-            return scipy.sparse.coo_array(parts[:2], shape=shape)
-        matrix = getattr(scipy.sparse, f"{layout}_array")(parts, shape=shape)
-        matrix.check_format(full_check=True)
-    except (ValueError, IndexError) as error:
-        raise_read_error(path, "the arrays do not make a matrix", str(error)[:200], _SAVE)
-    return matrix
+    if layout == "coo":
+        row, col = (_integers(path, arrays, name, 1) for name in ("row", "col"))
+    else:
+        ptr, col = (_integers(path, arrays, name, 1) for name in ("indptr", "indices"))
+        within = ((ptr >= 0) & (ptr <= len(col))).all()  # so that differences cannot overflow
+        ends_fit = len(ptr) == n + 1 and ptr[0] == 0 and ptr[-1] == len(col)
+        if not (within and ends_fit and (np.diff(ptr) >= 0).all()):
+            got = f"{len(ptr)} pointers for {n} rows and {len(col)} entries"
+            raise_read_error(path, "array 'indptr' does not fit", got, _SAVE)
+        row = np.repeat(np.arange(n), np.diff(ptr))
+        row, col = (row, col) if layout == "csr" else (col, row)
+    if not len(row) == len(col) == len(data):
+        got = f"{len(row)} rows, {len(col)} columns and {len(data)} values"
+        raise_read_error(path, "the arrays differ in length", got, _SAVE)
+    edges = np.stack([row, col])
+    _check_range(path, edges, n)
+    return n, drop_weights(edges, data, changes, "the matrix")
+
+
+def _check_range(path: Path, edges: NDArray[Any], n: int) -> None:
+    if edges.size and (edges.min() < 0 or edges.max() >= n):
+        got = f"{edges.min()} to {edges.max()} with {n} nodes"
+        raise_read_error(path, "a node id is out of range", got, "number the nodes from 0")
 
 
 def _edge_index(
@@ -111,9 +127,7 @@ def _edge_index(
     else:
         n = int(edges.max()) + 1 if edges.size else 0
     check_announced(path, n, path.stat().st_size)
-    if edges.size and (edges.min() < 0 or edges.max() >= n):
-        got = f"{edges.min()} to {edges.max()} with {n} nodes"
-        raise_read_error(path, "a node id is out of range", got, "number the nodes from 0")
+    _check_range(path, edges, n)
     weight = arrays.get("edge_weight")
     if weight is None:
         return n, edges
