@@ -122,8 +122,8 @@ def load(folder: Path) -> Index:
     if not (folder / FACTS).is_file():
         fix = "make one with artlas search build"
         raise_read_error(folder, "there is no index here", f"no {FACTS}", fix)
-    stored_index = folder / INDEX
-    approximate = _usearch().Index.restore(str(stored_index)) if stored_index.exists() else None
+    large = (folder / INDEX).exists()
+    approximate = _usearch().Index.restore(str(folder / INDEX)) if large else None
     return Index(read_npz(folder / ROWS), stored.read_json(folder / FACTS), approximate)
 
 

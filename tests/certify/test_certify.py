@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import artlas
 from artlas import kernels
 from artlas.certify import HOLDS, UNDECIDED, VIOLATED, Interval, certify, measure
-from artlas.certify.statements import judge
+from artlas.certify.certificate import judge
 from artlas.cli import app
 from artlas.method.energy import coverage
 

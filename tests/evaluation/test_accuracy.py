@@ -41,32 +41,6 @@ def naive(values, labels, episode):
     return found
 
 
-def test_published_arithmetic_agrees_where_every_column_varies(task):
-    values, labels, episodes = task
-    for head in ("prototype", "linear"):
-        for episode in episodes:
-            single = predict(values, labels, episode, head, "single")
-            np.testing.assert_array_equal(single, predict(values, labels, episode, head))
-
-
-def test_published_arithmetic_ties_on_a_column_that_only_queries_vary():
-    """In float32 a column over its floor hides all others, and ties go to the lowest class."""
-    rng = np.random.default_rng(3)
-    labels = np.repeat([0, 1], 30)
-    values = np.column_stack([rng.normal(size=(60, 40)) + labels[:, None], np.zeros(60)])
-    episode = draw_episodes(labels, count=1)[0]
-    values[episode.query, -1] = 0.5
-    right = labels[episode.query]
-    assert np.mean(predict(values, labels, episode) == right) > 0.9
-    assert not predict(values, labels, episode, "prototype", "single").any()
-
-
-def test_unknown_scalings_are_named(task):
-    values, labels, episodes = task
-    with pytest.raises(ValueError, match=r"double, single, none.*'half'"):
-        predict(values, labels, episodes[0], scaling="half")
-
-
 def test_agrees_with_a_naive_loop(task):
     values, labels, episodes = task
     hits = []

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 
 import networkx as nx
@@ -154,12 +152,10 @@ def test_the_command(tmp_path):
     assert "no graph 3" in done.output
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
-def test_a_browser_draws_it(tmp_path, model, karate):
+def test_a_browser_draws_it(tmp_path, model, karate, chromium):
     made = explain(model, karate, "club", pretraining_coverage.load("graph"))
     (tmp_path / "page.html").write_text(page.render(made))
-    words = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
-    done = subprocess.run([*words, f"file://{tmp_path}/page.html"], capture_output=True, text=True)
-    assert len(re.findall("<circle", done.stdout)) == 34 + 5 * pretraining_coverage.EACH
-    assert len(re.findall("<rect", done.stdout)) == page.NEAREST * 32 * 32
-    assert "<section><h2>All bases</h2>" in done.stdout
+    document = chromium(tmp_path / "page.html")
+    assert len(re.findall("<circle", document)) == 34 + 5 * pretraining_coverage.EACH
+    assert len(re.findall("<rect", document)) == page.NEAREST * 32 * 32
+    assert "<section><h2>All bases</h2>" in document

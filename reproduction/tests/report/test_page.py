@@ -7,8 +7,6 @@ import html
 import json
 import pathlib
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 
 import pytest
@@ -231,10 +229,8 @@ def test_the_command_and_what_it_refuses(folder, tmp_path):
         report(folder)
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
-def test_a_browser_takes_it(folder):
+def test_a_browser_takes_it(folder, chromium):
     (folder / "page.html").write_text(report(folder))
-    words = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
-    done = subprocess.run([*words, f"file://{folder}/page.html"], capture_output=True, text=True)
-    assert len(re.findall("<tr", done.stdout)) == 3
-    assert '<section id="not-run-yet"><h2>Not run yet</h2>' in done.stdout
+    document = chromium(folder / "page.html")
+    assert len(re.findall("<tr", document)) == 3
+    assert '<section id="not-run-yet"><h2>Not run yet</h2>' in document

@@ -1,13 +1,14 @@
-"""What a certificate holds: intervals per graph and pair, and statements with their verdicts."""
+"""A certificate: intervals per graph and pair, and the statements judged from them."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 TOLERANCE = 1e-6  # rounding of energies in single precision, and the largest marginal error
@@ -82,7 +83,9 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain values for JSON; an interval becomes [low, high]."""
-        per_graph: dict[str, Array | Interval] = {
+        per_graph: dict[str, Array | NDArray[np.int64] | Interval] = {
+            "nodes": self.sizes[:, 0],
+            "edges": self.sizes[:, 1],
             "residual": self.residuals,
             "eta": self.amortisation_error,
             "delta": self.excess,
@@ -92,41 +95,89 @@ class Certificate:
             "energies": self.energies,
             "least_energies": self.least_energies,
         }
-        graphs = [
-            {
-                "name": name,
-                "nodes": int(self.sizes[g, 0]),
-                "edges": int(self.sizes[g, 1]),
-                **{key: _plain(value, g) for key, value in per_graph.items()},
-            }
-            for g, name in enumerate(self.names)
-        ]
-        pairs = [
-            {
-                "graphs": pair,
-                "d": _plain(self.distances, p),
-                "apart": float(self.coordinate_distances[p]),
-            }
-            for p, pair in enumerate(self.pairs.tolist())
-        ]
-        statements = [
-            {**dataclasses.asdict(statement), "verdict": statement.verdict}
-            for statement in self.statements
-        ]
+        per_pair = {"graphs": self.pairs, "d": self.distances, "apart": self.coordinate_distances}
         return {
             "verdict": self.verdict,
-            "statements": statements,
+            "statements": [
+                {**dataclasses.asdict(statement), "verdict": statement.verdict}
+                for statement in self.statements
+            ],
             "radius": [float(end) for end in self.covering_radius],
             "tolerance": TOLERANCE,
             "weights": self.weights,
             "seed": self.seed,
             "graphs_given": self.graphs_given,
-            "graphs": graphs,
-            "pairs": pairs,
+            "graphs": [
+                {"name": name} | {key: _at(value, g) for key, value in per_graph.items()}
+                for g, name in enumerate(self.names)
+            ],
+            "pairs": [
+                {key: _at(value, p) for key, value in per_pair.items()}
+                for p in range(len(self.pairs))
+            ],
         }
 
 
-def _plain(value: Array | Interval, index: int) -> Any:
+def _at(value: Any, index: int) -> Any:
     if isinstance(value, Interval):
         return [value.low[index].tolist(), value.high[index].tolist()]
     return value[index].tolist()
+
+
+def judge_statements(
+    certificate: Certificate, recomputed: Array, relaxation: float
+) -> tuple[Statement, ...]:
+    r"""Judge every statement for every graph or pair.
+
+    recomputed [G, K]: energies of the model's couplings in double precision; relaxation:
+    :math:`\tau_m \log K`.
+    """
+    c = certificate
+    difference = np.abs(c.energies - recomputed).max(1)
+    least_energies, coverage, ceiling = c.least_energies, c.coverage, c.coverage_bound
+    apart, d, radius = c.coordinate_distances, c.distances, c.covering_radius
+    i, j = c.pairs.T
+    errors = Interval(*(end[i] + end[j] for end in c.amortisation_error))
+    # Ends of d - 2 radius - errors: each subtracted term contributes its opposite end.
+    least = Interval(d.low - 2 * radius.high - errors.high, d.high - 2 * radius.low - errors.low)
+    most = Interval(d.low + errors.low, d.high + errors.high)
+    # radius^2 is never below a graph's own m*, so the previous bound on coverage also applies.
+    consistent = Interval(
+        np.maximum(radius.low**2 + c.excess.low + relaxation, ceiling.low),
+        radius.high**2 + c.excess.high + relaxation,
+    )
+    graphs, pairs = c.names, [f"{c.names[a]} and {c.names[b]}" for a, b in c.pairs]
+    bounded, consistency = "lower bound <= solver", "l <= radius^2 + Delta + tau log K"
+    return (
+        judge("couplings are feasible", "marginal residual = 0", c.residuals, 0.0, graphs),
+        judge("energies are those of the couplings", "e = E(A, B; T)", difference, 0.0, graphs),
+        judge("the bounds agree, energies", bounded, *least_energies, graphs),
+        judge("the bounds agree, pairs", bounded, d.low**2, d.high**2, pairs),
+        judge("no coupling beats the least energy", "e* <= e", least_energies, c.energies, graphs),
+        judge("coverage from below", "m* <= l", c.nearest_energy, coverage, graphs),
+        judge("coverage from above", "l <= m* + Delta + tau log K", coverage, ceiling, graphs),
+        judge("coverage is consistent", consistency, coverage, consistent, graphs),
+        judge("fidelity from below", "d - 2 radius - eta - eta' <= |q - q'|", least, apart, pairs),
+        judge("fidelity from above", "|q - q'| <= d + eta + eta'", apart, most, pairs),
+    )
+
+
+def judge(
+    name: str,
+    formula: str,
+    smaller: Interval | ArrayLike,
+    larger: Interval | ArrayLike,
+    labels: Sequence[str],
+) -> Statement:
+    """Judge smaller <= larger up to TOLERANCE per label; values of shape [len(labels), ...]."""
+    if not labels:
+        return Statement(name, formula, 0, 0, (), None)
+    smallest, largest = smaller if isinstance(smaller, Interval) else (smaller, smaller)
+    least, most = larger if isinstance(larger, Interval) else (larger, larger)
+    certain = np.subtract(least, largest).reshape(len(labels), -1)
+    possible = np.subtract(most, smallest).reshape(len(labels), -1)
+    violated = ~(possible >= -TOLERANCE).all(1)  # NaN is a violation
+    holds = (certain >= -TOLERANCE).all(1) & ~violated
+    undecided = int((~holds & ~violated).sum())
+    violating = tuple(labels[n] for n in np.flatnonzero(violated).tolist())
+    return Statement(name, formula, int(holds.sum()), undecided, violating, float(certain.min()))

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas.certify.certificate import TOLERANCE, Array, Certificate, Interval
-from artlas.certify.statements import judge_statements
-from artlas.errors import GraphError
+from artlas.certify.certificate import TOLERANCE, Array, Certificate, Interval, judge_statements
+from artlas.errors import raise_graph_error
 from artlas.graphs.collection import Graphs
 from artlas.graphs.measure import degree_measure
 from artlas.gw import solver
@@ -44,29 +43,34 @@ def certify(
     labels = [f"graph {g}" for g in range(len(graphs))] if names is None else list(names)
     if len(labels) != len(graphs):
         raise ValueError(f"{len(labels)} names for {len(graphs)} graphs: give one for each.")
-    chosen = np.arange(len(graphs))
+    chosen, graphs_given = np.arange(len(graphs)), len(graphs)
     if len(graphs) > most:
         chosen = np.sort(rng.choice(len(graphs), most, replace=False))
-    names, graphs_given, graphs = tuple(labels[g] for g in chosen), len(graphs), graphs[chosen]
-    _check_sizes(names, graphs)
+        graphs = graphs[chosen]
+    names = tuple(labels[g] for g in chosen)
+    largest = int(graphs.sizes.argmax())
+    if (nodes := int(graphs.sizes[largest])) > MOST_NODES:
+        raise_graph_error(
+            f"{names[largest]}: this graph is too large for the iterative solver",
+            f"{nodes:,} nodes",
+            f"leave out graphs of more than {MOST_NODES:,} nodes, or pass neighbourhoods in them "
+            "(artlas.ego_graphs)",
+        )
     drawn = _draw_pairs(len(graphs), pairs, rng)
     epsilon, relations = model.config.measure_epsilon, model.atlas.relations().detach()
 
-    def report(done: int) -> None:
-        if progress is not None:
-            progress(done, len(graphs) + len(drawn))
-
+    total, report = len(graphs) + len(drawn), progress or (lambda done, total: None)
     alignment = model.align(graphs)
     energies = alignment.energies.cpu().double().numpy()
     recomputed, residuals = _from_couplings(model, graphs)
     upper = np.empty_like(energies)
     for g, graph in enumerate(graphs):
         upper[g] = refinement.reference(model, graph).energies[0]
-        report(g + 1)
+        report(g + 1, total)
     solved = np.empty(len(drawn))
     for p, pair in enumerate(drawn):
         solved[p] = solver.discrepancies(graphs[pair], [(0, 1)], epsilon)[0]
-        report(len(graphs) + p + 1)
+        report(len(graphs) + p + 1, total)
     least = Interval(energy_bounds(graphs, relations, epsilon), upper.clip(0))
 
     q = np.sqrt(energies.clip(0))
@@ -95,16 +99,6 @@ def certify(
     )
     statements = judge_statements(certificate, recomputed, relaxation)
     return dataclasses.replace(certificate, statements=statements)
-
-
-def _check_sizes(names: Sequence[str], graphs: Graphs) -> None:
-    largest = int(graphs.sizes.argmax())
-    if int(graphs.sizes[largest]) > MOST_NODES:
-        raise GraphError(
-            f"{names[largest]}: this graph is too large for the iterative solver; got "
-            f"{int(graphs.sizes[largest]):,} nodes. To fix this, leave out graphs of more than "
-            f"{MOST_NODES:,} nodes, or pass neighbourhoods in them (artlas.ego_graphs)."
-        )
 
 
 def _draw_pairs(graphs: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -141,12 +135,9 @@ def _amortisation_error(q: Array, least: Interval) -> Interval:
 
 def _excess(energies: Array, least: Interval) -> tuple[Interval, Interval]:
     r"""Bound :math:`\Delta` and :math:`m^* + \Delta = \min_{k \in \mathcal K^*} e_k`, both [G]."""
-    best = least.high.min(1, keepdims=True)
-    may_be_nearest = least.low <= best + TOLERANCE
-    low = np.where(may_be_nearest, energies - best, np.inf).min(1)
-    high = np.where(may_be_nearest, energies - least.low, -np.inf).max(1)
-    nearest = Interval(
-        np.where(may_be_nearest, energies, np.inf).min(1),
-        np.where(may_be_nearest, energies, -np.inf).max(1),
-    )
-    return Interval(low.clip(0), high.clip(0)), nearest
+    best = least.high.min(1)
+    may_be_nearest = least.low <= best[:, None] + TOLERANCE
+    lowest = np.where(may_be_nearest, energies, np.inf).min(1)
+    highest = np.where(may_be_nearest, energies, -np.inf).max(1)
+    excess = np.where(may_be_nearest, energies - least.low, -np.inf).max(1)
+    return Interval((lowest - best).clip(0), excess.clip(0)), Interval(lowest, highest)

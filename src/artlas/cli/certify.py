@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from artlas.certify import HOLDS, TOLERANCE, VIOLATED, Certificate, Interval
+from artlas.certify import HOLDS, TOLERANCE, VIOLATED, Certificate
 from artlas.certify import certify as certify_graphs
 from artlas.cli.common import Format, Inputs, Model, error_console, exit_on_errors
 from artlas.cli.inputs import find_inputs
-from artlas.errors import GraphError
-from artlas.files.atomic import atomic
+from artlas.errors import GraphError, raise_graph_error
+from artlas.files import stored
 from artlas.graphs.collection import Graphs
 from artlas.io.reading import read
 from artlas.method import checkpoint
@@ -29,6 +29,17 @@ NOTE = (
     "ends of e*, m*, d and the radius; Mémoli's third lower bound gives the lower ends. eta "
     "decreases as e* grows: its lower end comes from the solver, its upper end from the bound."
 )
+ENDS = "{:.3f} to {:.3f}"
+COLUMNS = {  # head and format of each key of a graph's record
+    "nodes": ("nodes", "{:,}"),
+    "edges": ("edges", "{:,}"),
+    "eta": ("eta", ENDS),
+    "delta": ("Delta", ENDS),
+    "residual": ("residual", "{:.0e}"),
+    "nearest": ("m*", ENDS),
+    "coverage": ("coverage l", "{:.4f}"),
+    "ceiling": ("m*+Delta+tau log K", ENDS),
+}
 
 
 def certify(
@@ -66,8 +77,7 @@ def certify(
 
             certificate = certify_graphs(loaded, graphs, names, most, pairs, seed, show)
         if out is not None:
-            with atomic(out) as file:
-                file.write((json.dumps(certificate.to_dict(), indent=1) + "\n").encode())
+            stored.write_json(out, certificate.to_dict())
     _print(certificate, quiet)
     if certificate.verdict == VIOLATED:
         raise typer.Exit(2)
@@ -83,10 +93,8 @@ def _read(inputs: list[str], format: str | None) -> tuple[list[str], Graphs]:
             names += [entry.name if single else f"{entry.name} {g}" for g in range(len(part))]
             parts.append(part.with_features(None).with_labels(None))
     if not parts:
-        raise GraphError(
-            f"there is no graph; got {', '.join(inputs)}. To fix this, pass graph files, or "
-            "folders that contain some."
-        )
+        fix = "pass graph files, or folders that contain some"
+        raise_graph_error("there is no graph", ", ".join(inputs), fix)
     return names, Graphs.concat(parts)
 
 
@@ -97,53 +105,36 @@ def _print(certificate: Certificate, quiet: bool) -> None:
         console.print(_graph_table(certificate))
         console.print(_statement_table(certificate))
         console.print(
-            f"Covering radius of the atlas over these {checked} graphs: [{low:.4f}, {high:.4f}].",
-            markup=False,
-        )
-        console.print(
+            f"Covering radius of the atlas over these {checked} graphs: [{low:.4f}, {high:.4f}].\n"
             f"{checked} of {certificate.graphs_given} graphs, {len(certificate.pairs)} pairs, "
-            f"seed {certificate.seed}; tolerance {TOLERANCE:g}, single precision.\n{NOTE}"
+            f"seed {certificate.seed}; tolerance {TOLERANCE:g}, single precision.\n{NOTE}",
+            markup=False,
         )
     for s in certificate.statements:
         if s.violated:
             text = f"{s.name}, {s.formula}: violated for {', '.join(s.violated)}"
             console.print(text, style="red", markup=False, soft_wrap=True)
-    console.print(_verdict(certificate), markup=False, soft_wrap=True)
-
-
-def _verdict(certificate: Certificate) -> str:
     verdict, total = certificate.verdict, len(certificate.statements)
-    if verdict == HOLDS:
-        return f"Verdict: holds. All {total} statements hold for every graph and pair."
     failed = [s.name for s in certificate.statements if s.verdict == verdict]
     rest = f"{total - len(failed)} of {total} statements hold for every graph and pair"
     if verdict == VIOLATED:
         rest = "this must not happen: the couplings, the energies or the solver are broken"
-    return f"Verdict: {verdict}: {', '.join(failed)}; {rest}."
+    text = f"Verdict: {verdict}: {', '.join(failed)}; {rest}."
+    if verdict == HOLDS:
+        text = f"Verdict: holds. All {total} statements hold for every graph and pair."
+    console.print(text, markup=False, soft_wrap=True)
 
 
 def _graph_table(certificate: Certificate) -> Table:
     table = Table(title="per graph")
     table.add_column("graph", overflow="fold")
-    heads = ("nodes", "edges", "eta", "Delta", "residual", "m*", "coverage l", "m*+Delta+tau log K")
-    for head in heads:
+    for head, _ in COLUMNS.values():
         table.add_column(head, justify="right", no_wrap=True)
-    for g, name in enumerate(certificate.names):
-        table.add_row(
-            escape(name),
-            *(f"{count:,}" for count in certificate.sizes[g].tolist()),
-            _ends(certificate.amortisation_error, g),
-            _ends(certificate.excess, g),
-            f"{certificate.residuals[g]:.0e}",
-            _ends(certificate.nearest_energy, g),
-            f"{certificate.coverage[g]:.4f}",
-            _ends(certificate.coverage_bound, g),
-        )
+    for graph in certificate.to_dict()["graphs"]:
+        values = ((graph[key], text) for key, (_, text) in COLUMNS.items())
+        cells = (text.format(*np.atleast_1d(value)) for value, text in values)
+        table.add_row(escape(graph["name"]), *cells)
     return table
-
-
-def _ends(interval: Interval, index: int) -> str:
-    return f"{interval.low[index]:.3f} to {interval.high[index]:.3f}"
 
 
 def _statement_table(certificate: Certificate) -> Table:

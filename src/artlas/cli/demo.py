@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import tempfile
 import time
@@ -16,27 +15,22 @@ import torch
 import typer
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import artlas
-from artlas import ART, ArtConfig, Graphs, PretrainConfig, evaluation, figures, kernels
+from artlas import ART, ArtConfig, Graphs, PretrainConfig, datasets, evaluation, figures, kernels
 from artlas.cli import demo_tables
 from artlas.cli.common import exit_on_errors
-from artlas.datasets import (
-    Dataset,
-    digits_as_graphs,
-    real_networks,
-    relative_degree,
-    synthetic_families,
-)
+from artlas.cli.progress import TrainingBar
+from artlas.datasets import Dataset
 from artlas.evaluation.controls import CONTROLS
-from artlas.files.atomic import atomic
+from artlas.files import stored
 from artlas.training import loop
 from artlas.training.coverage import CoverageObjective
 from artlas.training.sources import structure_only
 
 BATCH, RATE, CLIP = 64, 1e-3, 5.0
 NEIGHBOURS = 5
+PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "networkx")
 Vectors = NDArray[np.float32]
 
 
@@ -48,7 +42,13 @@ def demo(
 ) -> None:
     """Train a small atlas on built-in graphs, test it and draw it."""
     start, console = time.perf_counter(), Console(highlight=False)
-    _check_folder(out)
+    try:  # before anything is computed
+        out.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=out).close()
+    except OSError as error:
+        wrong = f"{out} cannot be used as a folder ({error.strerror})."
+        fix = "Pass --out with a folder that you may write to."
+        raise typer.BadParameter(f"{wrong} {fix}") from error
     backend = "compiled kernels" if kernels.available() else "PyTorch twin, no compiled kernels"
     if steps is None:  # a step of the twin takes several times as long
         steps = 20 if quick else 300 if kernels.available() else 60
@@ -62,7 +62,7 @@ def demo(
     config = ArtConfig(seed=seed)
     untrained, model, shipped = ART(config), ART(config), artlas.load("graph")
     domains = {name: half.graphs for name, (half, _) in halves.items()}
-    losses = train(console, model, domains, steps, seed)
+    losses = _train(console, model, domains, steps, seed)
 
     unseen = tests | {"networks": networks}
     alignment = {
@@ -83,18 +83,12 @@ def demo(
     demo_tables.print_networks(console, described, NEIGHBOURS)
     files = _draw(console, model, tests["families"], networks, structure, out)
 
+    settings = {"steps": steps, "seed": seed, "quick": quick, "optimiser": "Adam", "rate": RATE}
+    versions = {"artlas": artlas.__version__, "python": platform.python_version()}
+    versions |= {name: version(name) for name in PACKAGES}
     report = {
-        "settings": {
-            "steps": steps,
-            "seed": seed,
-            "quick": quick,
-            "optimiser": "Adam",
-            "rate": RATE,
-            "batch": BATCH,
-            "clip": CLIP,
-            "model": asdict(config),
-        },
-        "versions": _versions() | {"kernels": backend, "threads": 1},
+        "settings": settings | {"batch": BATCH, "clip": CLIP, "model": asdict(config)},
+        "versions": versions | {"kernels": backend, "threads": 1},
         "training": {"steps": len(losses), "interrupted": len(losses) < steps, "losses": losses},
         "data": {
             name: {"train": len(half.graphs), "test": len(test.graphs), "classes": test.names}
@@ -102,13 +96,8 @@ def demo(
         },
         "alignment": alignment,
         "episodes": {
-            name: {
-                "count": len(drawn),
-                "seeds": [42 + r for r in range(len(drawn))],
-                "shots": 5,
-                "queries": 50,
-                "sha256": evaluation.hash_episodes(drawn),
-            }
+            name: {"count": len(drawn), "seeds": list(range(42, 42 + len(drawn)))}
+            | {"shots": 5, "queries": 50, "sha256": evaluation.hash_episodes(drawn)}
             for name, drawn in episodes.items()
         },
         "accuracy": {
@@ -118,14 +107,13 @@ def demo(
         "networks": described,
     }
     files.append(out / "results.json")
-    with atomic(files[-1]) as file:
-        file.write((json.dumps(report, indent=1, ensure_ascii=False) + "\n").encode())
+    stored.write_json(files[-1], report)
     console.print(f"Wrote {', '.join(path.name for path in files)} into")
     console.print(f"  {out.resolve()}", markup=False, soft_wrap=True)
     console.print(f"[dim]{time.perf_counter() - start:.0f} s in total.[/]")
 
 
-def train(
+def _train(
     console: Console, model: ART, domains: dict[str, Graphs], steps: int, seed: int
 ) -> list[float]:
     """Pretrain the model for so many steps, or until Ctrl-C; return the loss of every step."""
@@ -136,38 +124,27 @@ def train(
     structures = {name: structure_only(graphs) for name, graphs in domains.items()}
     training = PretrainConfig(batch=BATCH, rate=RATE, clip=CLIP, seed=seed)
     losses: list[float] = []
-    began = time.perf_counter()
-    bar = Progress(
-        TextColumn("coverage {task.fields[loss]}"),
-        BarColumn(30),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]} steps/s, left"),
-        TimeRemainingColumn(),
-        console=console,
-    )
-    with bar:
-        task = bar.add_task("train", total=steps, loss="  -  ", rate="-")
+    try:
+        with TrainingBar(console) as bar:
 
-        def show(at: loop.Progress) -> None:
-            losses.append(at.loss)
-            rate = len(losses) / (time.perf_counter() - began)
-            bar.update(task, advance=1, loss=f"{at.loss:.3f}", rate=f"{rate:.1f}")
+            def show(at: loop.Progress) -> None:
+                losses.append(at.loss)
+                bar.show_training(at)
 
-        try:
             objective = CoverageObjective(model, structures)
             loop.train(objective, structures, training, report=show, steps=steps)
-        except KeyboardInterrupt:
-            bar.stop()
-            done = f"Stopped by Ctrl-C after {len(losses)} of {steps} steps: kept, and tested now."
-            console.print(done, style="yellow")
+    except KeyboardInterrupt:
+        done = f"Stopped by Ctrl-C after {len(losses)} of {steps} steps: kept, and tested now."
+        console.print(done, style="yellow")
     console.print()
     return losses
 
 
 def _data(console: Console, per_class: int, seed: int) -> tuple[Dataset, Dataset, Dataset]:
     with exit_on_errors(ImportError), console.status("Making graphs"):
-        digits = digits_as_graphs(per_class, seed=seed)
-        families, networks = synthetic_families(per_class, seed=seed), real_networks()
+        digits = datasets.digits_as_graphs(per_class, seed=seed)
+        families = datasets.synthetic_families(per_class, seed=seed)
+        networks = datasets.real_networks()
     console.print(
         f"[bold]digits[/]    {len(digits.graphs):,} handwritten digits: one node per inked pixel, "
         "edges to its\n          eight neighbours; X = intensity, row, column\n"
@@ -187,7 +164,7 @@ def _fit(model: ART, graphs: Graphs) -> dict[str, float]:
 
 def _structure(model: ART, graphs: Graphs) -> Vectors:
     """Embed the graphs with degree / maximum degree as their only feature, [G, K + M]."""
-    return np.asarray(model.embed(graphs.with_features(relative_degree(graphs)), "paper"))
+    return np.asarray(model.embed(graphs.with_features(datasets.relative_degree(graphs)), "paper"))
 
 
 def _accuracies(
@@ -244,21 +221,3 @@ def _draw(
         console.print(str(error), style="yellow", markup=False, soft_wrap=True)
         return []
     return files
-
-
-def _check_folder(out: Path) -> None:
-    """Refuse a folder that cannot be written to before anything is computed."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=out).close()
-    except OSError as error:
-        raise typer.BadParameter(
-            f"{out} cannot be used as a folder ({error.strerror}). "
-            "Pass --out with a folder that you may write to."
-        ) from error
-
-
-def _versions() -> dict[str, Any]:
-    packages = ("torch", "numpy", "scipy", "scikit-learn", "networkx")
-    ours = {"artlas": artlas.__version__, "python": platform.python_version()}
-    return ours | {name: version(name) for name in packages}

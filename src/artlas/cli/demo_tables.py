@@ -17,12 +17,10 @@ TRAINED, UNTRAINED = "ART z, trained", "ART z, untrained"
 
 def print_alignment(console: Console, alignment: dict[str, dict[str, dict[str, float]]]) -> None:
     """Print coverage and gain of the unseen graphs before and after training."""
-    rows = [
-        [name]
-        + [f"{fit['coverage']:.4f}" for fit in fits.values()]
-        + [f"{fit['gain']:z.2%}" for fit in fits.values()]
-        for name, fits in alignment.items()
-    ]
+    rows = []
+    for name, fits in alignment.items():
+        coverage = [f"{fit['coverage']:.4f}" for fit in fits.values()]
+        rows.append([name, *coverage, *(f"{fit['gain']:z.2%}" for fit in fits.values())])
     heads = ["unseen graphs", "coverage, untrained", "trained", "gain, untrained", "trained"]
     _print_table(console, "Alignment", heads, rows)
     console.print(

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 
 from artlas.evaluation.episodes import Episode
-from artlas.learning.heads import HEADS, SMALLEST_SPREAD, Linear, SupportScaler
+from artlas.learning.heads import HEADS, SupportScaler
 
-Scaling = Literal["double", "single", "none"]
+# From support [S, d], its labels [S] and queries [Q, d] to the queries' classes [Q].
+Classify = Callable[[NDArray[np.float64], NDArray[Any], NDArray[np.float64]], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +50,9 @@ def evaluate(
     values: ArrayLike,
     labels: ArrayLike,
     episodes: Sequence[Episode],
-    head: str = "prototype",
-    scaling: Scaling = "double",
+    head: str | Classify = "prototype",
 ) -> Accuracy:
     """Fit a head on each episode's support and score its queries; values [G, d], labels [G].
-
-    scaling: ``double`` standardises with :class:`SupportScaler`. ``single`` is the published
-    arithmetic: float32, with columns kept that are constant on the support, which can ruin it.
-    ``none`` leaves the values as they are, which suits the coordinates of a kernel.
 
     Query labels are read only after prediction, to count the hits.
     """
@@ -67,45 +62,26 @@ def evaluate(
             f"There are {len(rows)} representations for {len(targets)} labels. "
             "To fix this, pass one row per label."
         )
-    hits = [np.mean(predict(rows, targets, e, head, scaling) == targets[e.query]) for e in episodes]
+    hits = [np.mean(predict(rows, targets, e, head) == targets[e.query]) for e in episodes]
     return Accuracy(np.array(hits, dtype=np.float64))
 
 
 def predict(
-    values: ArrayLike,
-    labels: ArrayLike,
-    episode: Episode,
-    head: str = "prototype",
-    scaling: Scaling = "double",
+    values: ArrayLike, labels: ArrayLike, episode: Episode, head: str | Classify = "prototype"
 ) -> NDArray[np.int64]:
-    """Classify the queries of an episode, [Q], from values [G, d] and the support's labels."""
+    """Classify the queries of an episode, [Q], from values [G, d] and the support's labels.
+
+    head: ``prototype`` or ``linear``, after :class:`SupportScaler`, or a function.
+    """
     rows, targets = np.asarray(values, dtype=np.float64), np.asarray(labels)
     support, query = rows[episode.support], rows[episode.query]
+    if callable(head):
+        return head(support, targets[episode.support], query)
     if head not in HEADS:
         raise ValueError(f"A head is one of {', '.join(HEADS)}, got {head!r}.")
-    if scaling not in get_args(Scaling):
-        raise ValueError(f"Scaling is one of {', '.join(get_args(Scaling))}, got {scaling!r}.")
-    if scaling == "single":
-        return _predict_single(support, targets[episode.support], query, head)
-    if scaling == "double":
-        scaler = SupportScaler.fit(support)
-        support, query = scaler.transform(support), scaler.transform(query)
-    return HEADS[head].fit(support, targets[episode.support]).predict(query)
-
-
-def _predict_single(
-    support: NDArray[np.float64], labels: NDArray[Any], query: NDArray[np.float64], head: str
-) -> NDArray[np.int64]:
-    """Predict with the published arithmetic: float32, floored deviations, ``torch.cdist``."""
-    learn, test = torch.from_numpy(support).float(), torch.from_numpy(query).float()
-    mean, spread = learn.mean(0), learn.std(0, unbiased=False).clamp_min(SMALLEST_SPREAD)
-    learn, test = (learn - mean) / spread, (test - mean) / spread
-    if head == "linear":
-        return Linear.fit(learn.numpy(), labels).predict(test.numpy())
-    classes = np.unique(labels)
-    centres = torch.stack([learn[torch.from_numpy(labels == c)].mean(0) for c in classes])
-    predicted: NDArray[np.int64] = classes[torch.cdist(test, centres).argmin(1).numpy()]
-    return predicted
+    scaler = SupportScaler.fit(support)
+    fitted = HEADS[head].fit(scaler.transform(support), targets[episode.support])
+    return fitted.predict(scaler.transform(query))
 
 
 def compare_with_controls(rows: Mapping[str, Accuracy], controls: Collection[str]) -> str:

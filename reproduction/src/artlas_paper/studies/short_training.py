@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artlas import evaluation
-from artlas.evaluation.accuracy import Scaling
 from artlas.method.config import ArtConfig
 from artlas.method.model import ART
 from artlas.training.config import PretrainConfig
@@ -20,6 +19,7 @@ from artlas_paper.protocol import ART_CONFIG, HEAD, SHOTS, Level
 from artlas_paper.studies.study import ReportProgress, Setting
 from artlas_paper.transfer.episodes import Episodes, labels_of
 from artlas_paper.transfer.folds import Folds
+from artlas_paper.transfer.scaling import Scaling, scaled_head
 from artlas_paper.transfer.target import Target, Variant
 
 # A model of the main tables trains for ten minutes on two threads, and these studies need a hundred
@@ -81,7 +81,8 @@ def episode_accuracy(
     scaling: Scaling = "double",
 ) -> float:
     """Average percent correct over episodes, with the head of the level."""
-    return round(100 * evaluation.evaluate(values, labels, drawn, HEAD[level], scaling).mean, 4)
+    head = scaled_head(HEAD[level], scaling)
+    return round(100 * evaluation.evaluate(values, labels, drawn, head).mean, 4)
 
 
 def level_of(target: str) -> Level:

@@ -13,6 +13,7 @@ from artlas_paper.transfer.controls import CONTROLS
 from artlas_paper.transfer.episodes import Episodes, Shots, labels_of, shown_name
 from artlas_paper.transfer.folds import Folds
 from artlas_paper.transfer.records import Record, record
+from artlas_paper.transfer.scaling import scaled_head
 from artlas_paper.transfer.target import VARIANTS, Target
 
 
@@ -52,12 +53,12 @@ def evaluate_art(
         if wl:
             began = time.perf_counter()
             vectors = place.wl()
-            accuracy = evaluation.evaluate(vectors, episodes.labels, episodes.drawn, head, "none")
+            unscaled = scaled_head(head, "none")
+            accuracy = evaluation.evaluate(vectors, episodes.labels, episodes.drawn, unscaled)
             yield record(shown, "wl", "kernel", None, episodes, accuracy, began)
         for seed, model in models.items():
             for variant, how in variants.items():
                 began = time.perf_counter()
-                accuracy = evaluation.evaluate(
-                    place.embed(model, how), episodes.labels, episodes.drawn, head, how.scaling
-                )
+                vectors, scaled = place.embed(model, how), scaled_head(head, how.scaling)
+                accuracy = evaluation.evaluate(vectors, episodes.labels, episodes.drawn, scaled)
                 yield record(shown, "art", variant, seed, episodes, accuracy, began)

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artlas.errors import ReadError
-from artlas.evaluation.accuracy import Scaling
 from artlas.files.atomic import atomic
 from artlas.files.untrusted import read_npz
 from artlas.graphs.collection import Graphs
@@ -25,6 +24,7 @@ from artlas_paper import datasets
 from artlas_paper.datasets.prepare import Features
 from artlas_paper.protocol import PPR, Level
 from artlas_paper.transfer.controls import CONTROLS, Matrix, wl_kernel
+from artlas_paper.transfer.scaling import Scaling
 from artlas_paper.transfer.structural_features import structural_features
 
 CACHE_VERSION = 1  # to be raised when vectors of the same settings change
@@ -37,7 +37,7 @@ class Variant:
     features: how those of the dataset are prepared; released: read by the settings of the authors'
     code; filled: ego-graphs are filled up with nodes of score zero, as in their code; trained:
     False for the initial weights; scaling: of the support, see
-    :func:`artlas.evaluation.accuracy`.
+    :func:`artlas_paper.transfer.scaling.scaled_head`.
     """
 
     features: Features = "paper"
