@@ -76,7 +76,7 @@ def _compare(
         remaining = iter(starts)
         began = time.perf_counter()
         next_start = partial(_next_start, remaining)
-        solution = solver.solve(part, relations, [(next_start, solver.EXACT_ONLY)])
+        solution = solver.solve(part, relations, [(next_start, solver.SolverConfig())])
         ours += time.perf_counter() - began
         for graph, couplings, energies in zip(part, starts, solution.energies, strict=True):
             A = graph.to_scipy(0).toarray().astype(float)

@@ -11,9 +11,11 @@ import artlas
 from artlas import kernels
 from artlas.graphs.measure import degree_measure
 from artlas.gw import solver
-from artlas.gw.solver import EXACT_ONLY, MIRROR_THEN_EXACT, SolverConfig
+from artlas.gw.solver import MIRROR, SolverConfig
 
 pytestmark = pytest.mark.skipif(not kernels.available(), reason="the solver is compiled code")
+
+EXACT_ONLY, MIRROR_THEN_EXACT = SolverConfig(), SolverConfig(mirror=MIRROR)
 
 
 def relations(count, roles, rng, diagonal=False):

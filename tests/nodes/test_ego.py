@@ -12,7 +12,7 @@ from cases import random_dense, star
 
 import artlas
 from artlas import PprConfig, ego_graphs, kernels
-from artlas.nodes.ego import CHUNK, EgoGraphs
+from artlas.nodes.ego import CHUNK
 
 BOTH = ["native", "twin"] if kernels.available() else ["twin"]
 
@@ -243,20 +243,6 @@ def test_bad_graph_and_config():
     ):
         with pytest.raises(artlas.GraphError, match=name):
             PprConfig(**{name: value})
-
-
-def test_saved_and_loaded(graph, tmp_path):
-    egos = ego_graphs(graph, [4, 660, 8], PprConfig(threshold=1e-3, most_nodes=20))
-    egos.save(tmp_path / "egos.npz")
-    again = EgoGraphs.load(tmp_path / "egos.npz", graph)
-    assert same(egos, again)
-    assert again.config == egos.config
-    assert torch.equal(egos[:].col, again[:].col)
-    with pytest.raises(artlas.GraphError, match="another graph"):
-        EgoGraphs.load(tmp_path / "egos.npz", network(star(4)))
-    np.savez(tmp_path / "other.npz", a=np.zeros(3))
-    with pytest.raises(artlas.GraphError, match="no ego-graphs"):
-        EgoGraphs.load(tmp_path / "other.npz", graph)
 
 
 def test_progress_counts_to_the_end(graph):

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from artlas.training.sampler import BalancedSampler
+from artlas.training.sources import BalancedSampler
 
 SIZES = {"NCI1": 411, "BZR": 40, "COLLAB": 500, "IMDB": 100, "PROTEINS": 111}
 

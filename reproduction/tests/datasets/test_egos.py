@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import networkx as nx
 import numpy as np
 import pytest
+import torch
 
+import artlas
 from artlas import PprConfig
 from artlas_paper import datasets
 from artlas_paper.datasets import egos as module
 from artlas_paper.datasets.centres import choose_centres
-from artlas_paper.datasets.egos import egos_path, load_egos
+from artlas_paper.datasets.egos import egos_path, load_egos, read_egos, save_egos
 
 
 @pytest.fixture
@@ -63,3 +66,22 @@ def test_damaged_or_foreign_ones_are_made_anew(raw, searches, damage):
 def test_collections_of_graphs_have_none():
     with pytest.raises(datasets.DatasetError, match="NCI1, a collection of graphs"):
         load_egos("NCI1")
+
+
+def test_saved_and_read(tmp_path):
+    def network(seed):
+        return artlas.Graphs.from_networkx(nx.gnp_random_graph(300, 0.02, seed=seed))
+
+    graph = network(0)
+    egos = artlas.ego_graphs(graph, [4, 260, 8], PprConfig(threshold=1e-3, most_nodes=20))
+    save_egos(egos, tmp_path / "egos.npz")
+    again = read_egos(tmp_path / "egos.npz", graph)
+    for name in ("node_ptr", "nodes", "scores", "centres", "pushes", "positive", "stopped"):
+        assert np.array_equal(getattr(egos, name), getattr(again, name))
+    assert again.config == egos.config
+    assert torch.equal(egos[:].col, again[:].col)
+    with pytest.raises(artlas.GraphError, match="another graph"):
+        read_egos(tmp_path / "egos.npz", network(1))
+    np.savez(tmp_path / "other.npz", a=np.zeros(3))
+    with pytest.raises(artlas.GraphError, match="no ego-graphs"):
+        read_egos(tmp_path / "other.npz", graph)

@@ -14,14 +14,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 
 from artlas.graphs.collection import Graphs
 from artlas.graphs.measure import degree_measure
+from artlas.gw.solver import Array, as_relations
 from artlas.io.reading import as_graphs
-
-Array = NDArray[np.float64]
 
 
 def energy_bounds(graphs: Any, relations: Any, measure_epsilon: float = 1e-8) -> Array:
@@ -29,13 +26,10 @@ def energy_bounds(graphs: Any, relations: Any, measure_epsilon: float = 1e-8) ->
 
     The relations must be symmetric; their roles have equal mass.
     """
-    graphs = as_graphs(graphs)
-    if isinstance(relations, torch.Tensor):
-        relations = relations.detach().cpu()
-    relations = np.asarray(relations, dtype=np.float64)
+    relations = as_relations(relations)
     bounds = [
         [_transport_bound(_costs(strengths, base), mass) for base in relations]
-        for strengths, mass in _strengths(graphs, measure_epsilon)
+        for strengths, mass in _strengths(as_graphs(graphs), measure_epsilon)
     ]
     return np.array(bounds).clip(0)
 

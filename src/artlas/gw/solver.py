@@ -13,7 +13,7 @@ global minimum.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ from artlas.io.reading import as_graphs
 Array = NDArray[np.float64]
 Start = Callable[[Graphs], Array]  # gives the initial couplings of one graph, [K, n, M]
 STATISTICS = ("before", "after", "gap", "moved", "mirror", "sinkhorn", "exact", "swaps")
+MIRROR = 20  # mirror steps from starts that do not depend on the base
 BUDGET = 1 << 28  # bytes of couplings that are solved at a time
 
 
@@ -50,10 +51,6 @@ class SolverConfig:
     def __post_init__(self) -> None:
         checks.integer(self, "mirror", "exact", "sinkhorn", least=0)
         checks.positive(self, "epsilon", "tolerance")
-
-
-EXACT_ONLY = SolverConfig()
-MIRROR_THEN_EXACT = SolverConfig(mirror=20)  # for starts that do not depend on the base
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,18 +80,14 @@ def solve(
     nodes follows from their degrees.
     """
     native = kernels.native_gw()
-    graphs, relations = as_graphs(graphs), _checked_relations(relations)
+    graphs, relations = as_graphs(graphs), as_relations(relations)
     bases, roles = relations.shape[:2]
-    if measures is None:
-        nu = np.full((bases, roles), 1 / roles)
-    else:
-        nu = _checked_measures(measures, relations)
-    mu = degree_measure(graphs, measure_epsilon).numpy()
+    nu = _role_measures(measures, relations)
     solutions = []
     for start, config in starts:
         parts = [
-            _solve_from(start, native, part, own, relations, nu, config)
-            for part, own in _batches(graphs, mu, bases * roles)
+            _solve_from(start, native, part, measure_epsilon, relations, nu, config)
+            for part in graphs.batches(max(1, BUDGET // (8 * bases * roles)))
         ]
         solutions.append(concatenate(parts))
     return lowest(solutions)
@@ -129,18 +122,11 @@ def lowest(solutions: Sequence[Solution]) -> Solution:
     return kept
 
 
-def _batches(graphs: Graphs, mu: Array, width: int) -> Iterator[tuple[Graphs, Array]]:
-    first = 0
-    for part in graphs.batches(max(1, BUDGET // (8 * width))):
-        yield part, mu[first : first + part.num_nodes]
-        first += part.num_nodes
-
-
 def _solve_from(
     start: Start,
     native: Any,
     graphs: Graphs,
-    mu: Array,
+    measure_epsilon: float,
     relations: Array,
     nu: Array,
     config: SolverConfig,
@@ -153,7 +139,7 @@ def _solve_from(
         graphs.node_ptr.numpy(),
         graphs.row_ptr.numpy(),
         graphs.col.numpy(),
-        mu,
+        degree_measure(graphs, measure_epsilon).numpy(),
         relations,
         nu,
         couplings=flat,
@@ -173,7 +159,8 @@ def _solve_from(
     return Solution(statistics["after"], couplings, statistics, np.zeros(columns.shape[:2], int))
 
 
-def _checked_relations(relations: Any) -> Array:
+def as_relations(relations: Any) -> Array:
+    """Return relations as float64 [K, M, M]; they must be finite and symmetric."""
     if isinstance(relations, torch.Tensor):
         relations = relations.detach().cpu().numpy()
     values = np.ascontiguousarray(relations, dtype=np.float64)
@@ -184,7 +171,9 @@ def _checked_relations(relations: Any) -> Array:
     return values
 
 
-def _checked_measures(measures: Any, relations: Array) -> Array:
+def _role_measures(measures: Any, relations: Array) -> Array:
+    if measures is None:
+        return np.full(relations.shape[:2], 1 / relations.shape[1])
     values = np.ascontiguousarray(measures, dtype=np.float64)
     if values.shape != relations.shape[:2] or (values <= 0).any():
         raise ValueError(
@@ -207,7 +196,7 @@ def _checked_couplings(couplings: Any, graph: Graphs, relations: Array) -> Array
 
 def product_start(relations: Any, measure_epsilon: float = 1e-8) -> Start:
     r"""Start from the independent coupling :math:`\mu \nu^\top` with uniform :math:`\nu`."""
-    bases, roles = _checked_relations(relations).shape[:2]
+    bases, roles = as_relations(relations).shape[:2]
 
     def start(graph: Graphs) -> Array:
         mu = degree_measure(graph, measure_epsilon).numpy()
@@ -218,7 +207,7 @@ def product_start(relations: Any, measure_epsilon: float = 1e-8) -> Start:
 
 def degree_start(relations: Any, measure_epsilon: float = 1e-8) -> Start:
     """Start by matching nodes in order of degree with roles in order of strength."""
-    strengths = _checked_relations(relations).sum(2)
+    strengths = as_relations(relations).sum(2)
 
     def start(graph: Graphs) -> Array:
         mu = degree_measure(graph, measure_epsilon).numpy()
@@ -253,6 +242,6 @@ def discrepancies(graphs: Any, pairs: Any, measure_epsilon: float = 1e-8) -> Arr
             mu = degree_measure(graph, measure_epsilon).numpy()
             return mu[None, :, None] * nu[:, None, :]
 
-        starts = [(product, EXACT_ONLY), (product, MIRROR_THEN_EXACT)]
+        starts = [(product, SolverConfig(mirror=steps)) for steps in (0, MIRROR)]
         energies.append(solve(larger, relation, starts, measure_epsilon, nu).energies[0, 0])
     return np.sqrt(np.maximum(np.array(energies, dtype=np.float64), 0.0))

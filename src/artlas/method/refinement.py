@@ -46,10 +46,11 @@ def align_refined(model: AligningModel, graphs: Any, steps: int) -> Alignment:
 def reference_starts(model: AligningModel) -> dict[str, tuple[Start, SolverConfig]]:
     """The three starts of the reference energies, by name."""
     relations, epsilon = model.atlas.relations(), model.config.measure_epsilon
+    mirror = SolverConfig(mirror=solver.MIRROR)
     return {
-        "from ART": (amortized_start(model), solver.EXACT_ONLY),
-        "from product": (solver.product_start(relations, epsilon), solver.MIRROR_THEN_EXACT),
-        "from degrees": (solver.degree_start(relations, epsilon), solver.MIRROR_THEN_EXACT),
+        "from ART": (amortized_start(model), SolverConfig()),
+        "from product": (solver.product_start(relations, epsilon), mirror),
+        "from degrees": (solver.degree_start(relations, epsilon), mirror),
     }
 
 

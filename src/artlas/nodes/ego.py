@@ -10,11 +10,8 @@ is p + r, as in the authors' code; on an undirected graph it is within
 
 from __future__ import annotations
 
-import hashlib
-import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,9 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from artlas import kernels
-from artlas.errors import raise_graph_error, raise_read_error
-from artlas.files.atomic import atomic
-from artlas.files.untrusted import read_npz
+from artlas.errors import raise_graph_error
 from artlas.graphs.collection import Graphs
 from artlas.graphs.ragged import pointer, ranges
 from artlas.graphs.validation import as_array
@@ -136,7 +131,10 @@ class EgoGraphs:
 
     def select(self, index: Any) -> EgoGraphs:
         """Select ego-graphs by number, slice, mask [C] or list of numbers."""
-        chosen = np.arange(len(self))[_as_numpy_index(index)].reshape(-1)
+        if not isinstance(index, slice):
+            numbers = np.asarray(index)
+            index = numbers if numbers.size else slice(0)
+        chosen = np.arange(len(self))[index].reshape(-1)
         if len(chosen) == 0:
             raise_graph_error("the selection has no ego-graph", f"{index!r}", "select at least one")
         node_ptr = pointer(np.diff(self.node_ptr)[chosen])
@@ -163,30 +161,6 @@ class EgoGraphs:
             yield self.select(slice(start, stop))
             start = stop
 
-    def save(self, path: Any) -> None:
-        """Write ids, scores and settings, but not the graph, to an .npz file."""
-        arrays = {name: getattr(self, name) for name in ("node_ptr", "nodes", "scores")}
-        arrays |= {name: getattr(self, name) for name in _PER_CENTRE}
-        arrays |= {f"config_{f.name}": getattr(self.config, f.name) for f in fields(PprConfig)}
-        with atomic(Path(path)) as out:
-            np.savez(out, graph=np.frombuffer(_fingerprint(self.graph), np.uint8), **arrays)
-
-    @classmethod
-    def load(cls, path: Any, graph: Graphs) -> EgoGraphs:
-        """Read a file that :meth:`save` wrote, for the same graph."""
-        path = Path(path)
-        arrays = read_npz(path)
-        names = {"node_ptr", "nodes", "scores", *_PER_CENTRE}
-        settings = {f.name for f in fields(PprConfig)}
-        if set(arrays) != names | {"graph"} | {f"config_{name}" for name in settings}:
-            got, fix = f"the arrays {sorted(arrays)}", "write it with EgoGraphs.save"
-            raise_read_error(path, "this file holds no ego-graphs", got, fix)
-        if arrays.pop("graph").tobytes() != _fingerprint(graph):
-            fix = "pass the graph that they were made from, or make them again"
-            raise_read_error(path, "these ego-graphs belong to another graph", f"{graph!r}", fix)
-        config = PprConfig(**{name: arrays.pop(f"config_{name}").item() for name in settings})
-        return cls(graph=graph, config=config, **arrays)
-
 
 _PER_CENTRE = ("centres", "pushes", "positive", "stopped")
 
@@ -204,9 +178,8 @@ def ego_graphs(
     """
     graph = as_graphs(graph)
     if len(graph) != 1:
-        raise_graph_error(
-            "ego-graphs are made from one network", f"{len(graph)} graphs", "pass one of them"
-        )
+        wrong = "ego-graphs are made from one network"
+        raise_graph_error(wrong, f"{len(graph)} graphs", "pass one of them")
     config = PprConfig() if config is None else config
     numbers = _centre_numbers(graph, centres)
     module: Any = kernels.native_data() or ego_twin
@@ -236,13 +209,11 @@ def _centre_numbers(graph: Graphs, centres: Any) -> NDArray[np.int64]:
     if asked.dtype.kind in "UO" and len(asked):
         return graph.find(asked)
     if len(asked) == 0:
-        raise_graph_error(
-            "there are no centres", f"{centres!r}", "pass at least one node, or None for all"
-        )
+        fix = "pass at least one node, or None for all"
+        raise_graph_error("there are no centres", f"{centres!r}", fix)
     if asked.dtype == bool:
-        raise_graph_error(
-            "centres are not a mask", f"{asked.dtype}", "pass numpy.flatnonzero(mask)"
-        )
+        fix = "pass numpy.flatnonzero(mask)"
+        raise_graph_error("centres are not a mask", f"{asked.dtype}", fix)
     if asked.dtype.kind not in "iu":
         raise_graph_error("centres are not node numbers", f"{asked.dtype}", "pass integers from 0")
     if asked.min() < 0 or asked.max() >= graph.num_nodes:
@@ -268,21 +239,3 @@ def _fill(egos: EgoGraphs) -> EgoGraphs:
         nodes=np.concatenate(nodes),
         scores=np.concatenate(scores),
     )
-
-
-def _as_numpy_index(index: Any) -> Any:
-    if isinstance(index, slice):
-        return index
-    if isinstance(index, Tensor):
-        return index.numpy()
-    try:
-        return [operator.index(index)]
-    except TypeError:
-        chosen = np.asarray(index)
-        return chosen if len(chosen) else slice(0)
-
-
-def _fingerprint(graph: Graphs) -> bytes:
-    digest = hashlib.sha256(graph.row_ptr.numpy().tobytes())
-    digest.update(graph.col.numpy().tobytes())
-    return digest.digest()

@@ -17,9 +17,8 @@ from artlas.method.energy import coverage, independent_energy, responsibilities
 from artlas.method.model import ART
 from artlas.training import distributed, pretraining_coverage
 from artlas.training.config import PretrainConfig
-from artlas.training.loop import Progress, train
-from artlas.training.sampler import Member
-from artlas.training.sources import Sources, gather, source_hashes, structure_only
+from artlas.training.loop import Objective, Progress, train
+from artlas.training.sources import Member, Sources, gather, source_hashes, structure_only
 
 
 def pretrain(
@@ -48,7 +47,7 @@ def pretrain(
     return model
 
 
-class CoverageObjective:
+class CoverageObjective(Objective):
     """The mean relational coverage of a batch.
 
     Counts of a batch: number of graphs; sums of coverage, lowest energy, gain over the independent
@@ -56,6 +55,7 @@ class CoverageObjective:
     of the coverage; sums of responsibilities [K].
     """
 
+    module: ART
     watched, maxima = "coverage", slice(5, 7)
 
     def __init__(self, model: ART, sources: Sources) -> None:
@@ -78,29 +78,22 @@ class CoverageObjective:
             violation = torch.maximum(lowest - covered, covered - lowest - relaxed).max()
             product = independent_energy(structure, model.atlas.relations()).double()
             shares = responsibilities(e, config.responsibility_temperature)
-            sums = [covered.sum(), lowest.sum(), ((product - e) / product).mean(1).sum()]
-            sums += [
-                _perplexity(shares).sum(),
-                residuals.max().double(),
-                violation.max().clamp_min(0),
-            ]
+            sums = [covered, lowest, ((product - e) / product).mean(1), _perplexity(shares)]
+            largest = [residuals.max().double(), violation.clamp_min(0)]
             count = torch.tensor(float(len(e)), dtype=torch.float64)
-            counts = torch.cat([torch.stack([count, *sums]), shares.sum(0)])
+            figures = torch.stack([count, *(values.sum() for values in sums), *largest])
+            counts = torch.cat([figures, shares.sum(0)])
         return loss.sum() / whole, counts
-
-    def after_step(self) -> None:
-        pass
 
     def record(self, counts: list[float]) -> dict[str, float]:
         graphs, covered, lowest, gain, effective, residual, violation, *shares = counts
+        mean_shares = torch.tensor(shares, dtype=torch.float64) / graphs
         return {
             "coverage": covered / graphs,
             "lowest": lowest / graphs,
             "gain": gain / graphs,
             "effective": effective / graphs,
-            "effective_bases": float(
-                _perplexity(torch.tensor(shares, dtype=torch.float64) / graphs)
-            ),
+            "effective_bases": float(_perplexity(mean_shares)),
             "residual": residual,
             "bound_violation": violation,
         }

@@ -41,13 +41,11 @@ class ProcessGroup:
         largest = counts[maxima].clone()
         dist.all_reduce(sums)
         dist.all_reduce(largest, dist.ReduceOp.MAX)
-        counts = sums[1 : 1 + len(counts)].clone()
+        total, counts, *parts = sums.split([1, len(counts), *(grad.numel() for grad in grads)])
         counts[maxima] = largest
-        start = 1 + len(counts)
-        for grad in grads:
-            grad.copy_(sums[start : start + grad.numel()].view_as(grad))
-            start += grad.numel()
-        return float(sums[0]), counts
+        for grad, part in zip(grads, parts, strict=True):
+            grad.copy_(part.view_as(grad))
+        return float(total), counts
 
     def leave(self) -> None:
         """Wait for the other processes, and destroy the group if it was initialised here."""

@@ -24,22 +24,19 @@ def reuse_large_blocks() -> Iterator[None]:
     if any(name.startswith("MALLOC_") for name in os.environ):
         yield
         return
-    _set(_REUSE)
     try:
+        for option, value in _REUSE.items():
+            _call("mallopt", option, value)
         yield
     finally:
-        _set(_DEFAULTS)
+        for option, value in _DEFAULTS.items():
+            _call("mallopt", option, value)
         trim()
 
 
 def trim() -> None:
     """Return free memory to the system."""
     _call("malloc_trim", 0)
-
-
-def _set(options: dict[int, int]) -> None:
-    for option, value in options.items():
-        _call("mallopt", option, value)
 
 
 def _call(name: str, *values: int) -> None:

@@ -26,9 +26,7 @@ from artlas.files import stored
 from artlas.training import glibc_malloc, states
 from artlas.training.config import PretrainConfig, can_resume
 from artlas.training.distributed import ProcessGroup
-from artlas.training.log import TrainingLog
-from artlas.training.sampler import BalancedSampler, Member
-from artlas.training.sources import Sources, source_hashes
+from artlas.training.sources import BalancedSampler, Member, Sources, source_hashes
 
 
 class TrainingError(RuntimeError):
@@ -48,29 +46,22 @@ class Progress:
 class Objective(Protocol):
     """A module, and its loss on the graphs of a batch."""
 
+    module: nn.Module
     watched: str  # the entry of an epoch's record that the plateau rule watches
     maxima: slice  # the counts that are maxima; all others are sums
 
-    @property
-    def module(self) -> nn.Module:
-        """The module to train."""
-        ...
-
     def settings(self) -> Mapping[str, Any]:
         """Settings, for JSON, that must be equal when a run is resumed."""
-        ...
 
     def loss(self, members: list[Member], whole: int) -> tuple[Tensor | None, Tensor]:
         """The contribution of these graphs to the loss of a batch of ``whole``, and counts [c]."""
-        ...
 
     def after_step(self) -> None:
-        """Act after a step of the optimiser."""
-        ...
+        """Act after a step of the optimiser; by default do nothing."""
+        return
 
     def record(self, counts: list[float]) -> dict[str, float]:
         """Turn the counts of an epoch into its log record."""
-        ...
 
 
 def train(
@@ -98,7 +89,8 @@ def train(
         run.save_state()
         raise
     finally:
-        run.log.close()
+        if run.log is not None:
+            run.log.close()
     run.processes.leave()
     return run.history
 
@@ -140,7 +132,9 @@ class _TrainingRun:
                 f"{out} holds a run already. Continue it with resume=True (--resume), or pass "
                 "another folder."
             )
-        self.log = TrainingLog(out if self.processes.rank == 0 else None, self.step)
+        self.log = None
+        if out is not None and self.processes.rank == 0:
+            self.log = states.open_log(out / "log.jsonl", self.step)
 
     def take_steps(self, report: Callable[[Progress], None]) -> None:
         """Take all remaining steps."""
@@ -162,7 +156,9 @@ class _TrainingRun:
 
     def _end_epoch(self, epoch: int) -> None:
         record = self.objective.record(self.counts)
-        self.log.write({"step": self.step, "epoch": epoch, **record, "seconds": self.seconds})
+        line = {"step": self.step, "epoch": epoch, **record, "seconds": self.seconds}
+        if self.log is not None:
+            self.log.write(json.dumps(line) + "\n")
         self.history.append(record[self.objective.watched])
         self.counts, self.seconds = [], 0.0
         self.saved_step = -1  # a state saved at this step lacks the record
@@ -182,7 +178,8 @@ class _TrainingRun:
         self.optimiser.zero_grad(set_to_none=False)
         own = members[processes.rank :: processes.size]
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(_seed_of(self.training.seed, self.step, processes.rank))
+            key = f"{self.training.seed},{self.step},{processes.rank}".encode()
+            torch.manual_seed(int.from_bytes(hashlib.sha256(key).digest()[:7], "big"))
             loss, counts = self.objective.loss(own, len(members))
         if loss is not None:
             loss.backward()
@@ -194,17 +191,12 @@ class _TrainingRun:
             self._fail(members, norm if math.isfinite(value) else value)
         self.optimiser.step()
         self.objective.after_step()
-        self._add_counts(counts)
+        old = torch.tensor(self.counts or [0.0] * len(counts), dtype=torch.float64)
+        total, maxima = old + counts, self.objective.maxima
+        total[maxima] = torch.maximum(old, counts)[maxima]
+        self.counts = total.tolist()
         self.seconds += time.perf_counter() - began
         return value
-
-    def _add_counts(self, counts: Tensor) -> None:
-        maxima = range(len(counts))[self.objective.maxima]
-        old = self.counts or [0.0] * len(counts)
-        self.counts = [
-            max(a, b) if i in maxima else a + b
-            for i, (a, b) in enumerate(zip(old, counts.tolist(), strict=True))
-        ]
 
     def _fail(self, members: list[Member], value: float) -> NoReturn:
         """Raise an error that names the batch, and write the batch beside the states."""
@@ -214,7 +206,7 @@ class _TrainingRun:
             if self.processes.rank == 0:
                 batch = {"step": self.step, "value": str(value), "batch": members}
                 stored.write_json(path, batch)
-            last = f"{kept[-1]}" if kept else "none yet"
+            last = kept[-1] if kept else "none yet"
             saved = f"the batch is in {path}, the last good state: {last}"
         first = ", ".join(f"{name}[{number}]" for name, number in members[:3])
         raise TrainingError(
@@ -228,7 +220,7 @@ class _TrainingRun:
         if self.out is None or self.processes.rank or self.saved_step == self.step:
             return
         tensors = {f"model.{n}": v.detach() for n, v in self.module.state_dict().items()}
-        tensors |= states.optimiser_tensors(self.optimiser, dict(self.parameters))
+        tensors |= states.optimiser_tensors(self.optimiser, self.parameters)
         facts = {"step": self.step, "counts": self.counts, "seconds": self.seconds}
         facts |= {"history": self.history, **self.settings}
         states.write_state(self.out / "states", self.step, tensors, facts)
@@ -256,12 +248,6 @@ class _TrainingRun:
                 )
         weights = {n.removeprefix("model."): v for n, v in tensors.items() if n[:6] == "model."}
         self.module.load_state_dict(weights)
-        states.restore_optimiser(self.optimiser, dict(self.parameters), tensors)
+        states.restore_optimiser(self.optimiser, self.parameters, tensors)
         self.step, self.counts, self.seconds = facts["step"], facts["counts"], facts["seconds"]
         self.history, self.saved_step = facts["history"], facts["step"]
-
-
-def _seed_of(*numbers: int) -> int:
-    """Combine several numbers into one seed."""
-    text = ",".join(str(n) for n in numbers).encode()
-    return int.from_bytes(hashlib.sha256(text).digest()[:7], "big")

@@ -1,22 +1,26 @@
-"""Training states on disk: weights, Adam's moments and counters, written atomically."""
+"""The state and the log of a training run on disk, written so that a crash leaves them whole."""
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-import torch
 from torch import Tensor
+from torch.optim import Adam
 
+from artlas.files.atomic import atomic
 from artlas.files.stored import read_json, read_tensors, write_json, write_tensors
 
 STATE, STATE_JSON = "state.safetensors", "state.json"
 KEPT = 2  # number of states that stay on disk
 
 
-def write_state(folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[str, Any]) -> Path:
+def write_state(folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
     """Write a training state as ``folder/step-N``, and delete all but the newest two."""
     place, part = folder / f"step-{step:09d}", folder / f".step-{step:09d}.part"
     shutil.rmtree(part, ignore_errors=True)
@@ -25,10 +29,13 @@ def write_state(folder: Path, step: int, tensors: dict[str, Tensor], facts: dict
     write_json(part / STATE_JSON, facts)
     shutil.rmtree(place, ignore_errors=True)
     os.replace(part, place)
-    _sync(folder)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
     for old in [*states(folder)[:-KEPT], *folder.glob(".step-*.part")]:
         shutil.rmtree(old, ignore_errors=True)
-    return place
 
 
 def states(folder: Path) -> list[Path]:
@@ -41,7 +48,7 @@ def read_state(place: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return read_tensors(place / STATE), read_json(place / STATE_JSON)
 
 
-def optimiser_tensors(optimiser: torch.optim.Adam, named: dict[str, Tensor]) -> dict[str, Tensor]:
+def optimiser_tensors(optimiser: Adam, named: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Collect Adam's moments and step counts by the names of the parameters."""
     return {
         f"adam.{key}.{name}": value
@@ -51,7 +58,7 @@ def optimiser_tensors(optimiser: torch.optim.Adam, named: dict[str, Tensor]) -> 
 
 
 def restore_optimiser(
-    optimiser: torch.optim.Adam, named: dict[str, Tensor], tensors: dict[str, Tensor]
+    optimiser: Adam, named: Mapping[str, Tensor], tensors: Mapping[str, Tensor]
 ) -> None:
     """Restore what :func:`optimiser_tensors` collected."""
     for name, parameter in named.items():
@@ -60,9 +67,17 @@ def restore_optimiser(
             optimiser.state[parameter] = {k: tensors[full].clone() for k, full in keys.items()}
 
 
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
+def open_log(path: Path, step: int) -> TextIO:
+    """Open a log of JSON lines for appending, without its lines beyond ``step``."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = path.read_text().splitlines() if path.exists() else []
+    with atomic(path) as out:
+        out.write("".join(f"{line}\n" for line in lines if _step_of(line) <= step).encode())
+    return open(path, "a", buffering=1, encoding="utf-8")
+
+
+def _step_of(line: str) -> float:
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):  # a line cut short by a crash
+        return math.inf

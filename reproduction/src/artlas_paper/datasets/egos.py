@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas.errors import ReadError
+from artlas.errors import ReadError, raise_read_error
+from artlas.files.atomic import atomic
+from artlas.files.untrusted import read_npz
 from artlas.graphs.collection import Graphs
 from artlas.nodes.ego import EgoGraphs, PprConfig, Progress, ego_graphs
 from artlas_paper.datasets.centres import choose_centres
@@ -19,6 +21,9 @@ from artlas_paper.datasets.prepare import Features, load
 from artlas_paper.datasets.raw import data_root
 from artlas_paper.datasets.registry import DatasetError, find
 from artlas_paper.protocol import CENTRES, PPR
+
+_ARRAYS = ("node_ptr", "nodes", "scores", "centres", "pushes", "positive", "stopped")
+_SETTINGS = tuple(field.name for field in dataclasses.fields(PprConfig))
 
 
 def load_examples(
@@ -66,7 +71,7 @@ def load_egos(
         return cached
     egos = ego_graphs(graph, centres, config, progress)
     if os.access(path.parent, os.W_OK):  # a read-only data root is used without a cache
-        egos.save(path)
+        save_egos(egos, path)
     return egos
 
 
@@ -82,8 +87,35 @@ def _read_cached(
 ) -> EgoGraphs | None:
     """Return the cached ego-graphs if the file is whole and fits the graph and the settings."""
     try:
-        egos = EgoGraphs.load(path, graph)
+        egos = read_egos(path, graph)
     except ReadError:
         return None
     same = egos.config == config and np.array_equal(egos.centres, centres)
     return egos if same else None
+
+
+def save_egos(egos: EgoGraphs, path: Path) -> None:
+    """Write the node numbers, scores and settings of ego-graphs to an .npz file, not the graph."""
+    arrays = {name: getattr(egos, name) for name in _ARRAYS}
+    arrays |= {f"config_{name}": getattr(egos.config, name) for name in _SETTINGS}
+    with atomic(path) as out:
+        np.savez(out, graph=np.frombuffer(_fingerprint(egos.graph), np.uint8), **arrays)
+
+
+def read_egos(path: Path, graph: Graphs) -> EgoGraphs:
+    """Read a file that :func:`save_egos` wrote, for the same graph."""
+    arrays = read_npz(path)
+    if set(arrays) != {"graph", *_ARRAYS, *(f"config_{name}" for name in _SETTINGS)}:
+        got, fix = f"the arrays {sorted(arrays)}", "delete it: ego-graphs are then found anew"
+        raise_read_error(path, "this file holds no ego-graphs", got, fix)
+    if arrays.pop("graph").tobytes() != _fingerprint(graph):
+        fix = "pass the graph that they were made from, or make them again"
+        raise_read_error(path, "these ego-graphs belong to another graph", f"{graph!r}", fix)
+    config = PprConfig(**{name: arrays.pop(f"config_{name}").item() for name in _SETTINGS})
+    return EgoGraphs(graph=graph, config=config, **arrays)
+
+
+def _fingerprint(graph: Graphs) -> bytes:
+    digest = hashlib.sha256(graph.row_ptr.numpy().tobytes())
+    digest.update(graph.col.numpy().tobytes())
+    return digest.digest()

@@ -19,9 +19,8 @@ from artlas.method import checkpoint
 from artlas.nodes.ego import EgoGraphs
 from artlas.training import distributed
 from artlas.training.config import PretrainConfig
-from artlas.training.loop import Progress, train
-from artlas.training.sampler import Member
-from artlas.training.sources import source_hashes
+from artlas.training.loop import Objective, Progress, train
+from artlas.training.sources import Member, source_hashes
 from artlas_paper.methods.batch import Batch
 from artlas_paper.methods.domains import (
     BatchBuilder,
@@ -232,12 +231,13 @@ class Baseline(nn.Module):
             )
 
 
-class BaselineObjective:
+class BaselineObjective(Objective):
     """The loss of a baseline in the form that :func:`artlas.training.loop.train` asks for.
 
     Its counts are the number of graphs and the sum of their losses.
     """
 
+    module: Baseline
     watched, maxima = "loss", slice(0, 0)
 
     def __init__(self, method: Baseline, domains: Domains) -> None:

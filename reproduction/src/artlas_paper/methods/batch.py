@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from artlas.graphs.collection import Graphs
-from artlas.training.sampler import Member
+from artlas.training.sources import Member
 from artlas_paper.kernels import normalised_sums
 from artlas_paper.methods.shared_features import Features, SharedFeatures
 from artlas_paper.methods.sparse_matmul import pointer, segment_ids, sum_segments

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from artlas.graphs.collection import Graphs
 from artlas.nodes.ego import EgoGraphs
-from artlas.training.sampler import Member
+from artlas.training.sources import Member
 from artlas_paper.methods.batch import Batch, features_or_ones
 from artlas_paper.methods.shared_features import SharedFeatures
 

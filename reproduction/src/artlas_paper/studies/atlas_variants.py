@@ -27,9 +27,8 @@ from artlas.method.config import UNIFORM, ArtConfig
 from artlas.method.energy import coverage
 from artlas.method.model import ART
 from artlas.training.config import PretrainConfig
-from artlas.training.loop import Progress, train
-from artlas.training.sampler import Member
-from artlas.training.sources import Sources, gather
+from artlas.training.loop import Objective, Progress, train
+from artlas.training.sources import Member, Sources, gather
 from artlas_paper.datasets.registry import find
 from artlas_paper.protocol import SEED
 from artlas_paper.studies.dense_objectives import (
@@ -78,7 +77,7 @@ FORMS = {
 }
 
 
-class _FormObjective:
+class _FormObjective(Objective):
     """Coverage, and the contrastive and distillation losses of a form."""
 
     watched, maxima = "loss", slice(0, 0)
@@ -106,9 +105,6 @@ class _FormObjective:
         if len(small) > 1 and form.distil:
             loss = loss + form.distil * distillation(dense_couplings(model, graphs[small]))
         return loss, torch.tensor([1.0, float(loss.detach())], dtype=torch.float64)
-
-    def after_step(self) -> None:
-        pass
 
     def record(self, counts: list[float]) -> dict[str, float]:
         batches, loss = counts
