@@ -44,7 +44,7 @@ def test_cases_are_the_same_every_time():
 
 
 def test_the_judge_knows_right_from_wrong(tmp_path, monkeypatch):
-    monkeypatch.setattr(fuzz, "SECONDS", 0.05)
+    monkeypatch.setattr(fuzz, "SECONDS", 0.5)
     good = Graphs.from_edges((2, [[0, 1], [1, 0]]))
 
     def refusing(*_, **__):
@@ -54,7 +54,7 @@ def test_the_judge_knows_right_from_wrong(tmp_path, monkeypatch):
         raise KeyError("x")
 
     def slow(*_, **__):
-        end = time.process_time() + 0.1
+        end = time.process_time() + 0.6
         while time.process_time() < end:
             pass
         return good
@@ -62,7 +62,7 @@ def test_the_judge_knows_right_from_wrong(tmp_path, monkeypatch):
     assert fuzz.judge(tmp_path, lambda *_, **__: good) == ("graphs", "")
     assert fuzz.judge(tmp_path, refusing) == ("refused", "")
     assert "KeyError" in fuzz.judge(tmp_path, broken)[1]
-    assert "took 0.1 s" in fuzz.judge(tmp_path, slow)[1]
+    assert " took 0." in fuzz.judge(tmp_path, slow)[1]
     one_way = Graphs(good.node_ptr, good.row_ptr.new_tensor([0, 1, 1]), good.col[:1])
     assert fuzz.judge(tmp_path, lambda *_, **__: one_way)[1] == "the adjacency is not canonical"
     beyond = Graphs(good.node_ptr, good.row_ptr, good.col + 1)
