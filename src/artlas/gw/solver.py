@@ -136,9 +136,7 @@ def _solve_from(
     flat = np.concatenate([coupling.reshape(-1) for coupling in initial])
     stats = np.empty((len(graphs) * bases, len(STATISTICS)))
     native.solve_gw(
-        graphs.node_ptr.numpy(),
-        graphs.row_ptr.numpy(),
-        graphs.col.numpy(),
+        *(pointers.numpy() for pointers in (graphs.node_ptr, graphs.row_ptr, graphs.col)),
         degree_measure(graphs, measure_epsilon).numpy(),
         relations,
         nu,
