@@ -236,10 +236,8 @@ class _TrainingRun:
             return
         tensors, facts = states.read_state(saved[-1])
         if "counts" not in facts:
-            raise ValueError(
-                f"{saved[-1]} was written by an older artlas, which kept other sums. Finish it "
-                "with that one, or pass another folder."
-            )
+            was = "was written by an older artlas, which kept other sums"
+            raise ValueError(f"{saved[-1]} {was}. Finish it with that one, or pass another folder.")
         for key, value in self.settings.items():
             before, now = facts.get(key), json.loads(json.dumps(value))
             if not (can_resume(before, now) if key == "training" else before == now):
