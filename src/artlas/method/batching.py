@@ -38,10 +38,10 @@ def split_by_budget(config: ArtConfig, data: Any, budget: int = BUDGET) -> Itera
 
     Ego-graphs are cut out of their network a batch at a time.
     """
-    data = as_data(data)
     if isinstance(data, EgoGraphs):
         nodes = nodes_within_budget(config, data.graph.num_features, budget)
         return (GraphBatch(part[:], torch.from_numpy(part.scores)) for part in data.split(nodes))
-    nodes = nodes_within_budget(config, data.num_features, budget)
+    graphs = as_graphs(data)
+    nodes = nodes_within_budget(config, graphs.num_features, budget)
     # Splitting copies the edges, which one large graph cannot afford.
-    return map(GraphBatch, [data] if data.num_nodes <= nodes else data.batches(nodes))
+    return map(GraphBatch, [graphs] if graphs.num_nodes <= nodes else graphs.batches(nodes))
