@@ -13,7 +13,7 @@ def test_defaults_are_those_of_the_paper():
     assert config.top_k is None
     assert config.logit_clamp is None
     assert config.featureless == "constant"
-    assert config.logit_scale == pytest.approx(1 / (8 * 0.1))
+    assert config.sinkhorn_options["scale"] == pytest.approx(1 / (8 * 0.1))
 
 
 def test_released_differs_where_the_published_code_does():

@@ -27,9 +27,8 @@ def test_energies_are_those_of_the_whole_method(graphs):
         nodes = wide.encoder(structure) @ wide.node_projection.weight.T
         relations = wide.atlas.relations()
         roles = wide.role_projection(wide.role_encoder(relations))
-        exact = oracle.energies(
-            nodes, roles, relations, oracle_graphs(graphs), wide.config.logit_scale, None, 20
-        )
+        scale = wide.config.sinkhorn_options["scale"]
+        exact = oracle.energies(nodes, roles, relations, oracle_graphs(graphs), scale, None, 20)
     assert (a.energies - exact).abs().max() < 2e-5
     assert a.residuals.max() < 1e-6
     assert a.energies.shape == a.residuals.shape == (len(graphs), 16)

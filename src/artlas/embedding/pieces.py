@@ -86,7 +86,7 @@ def cut_into_pieces(
     saved: first graphs of the pieces that are on disk already.
     """
     room, first = nodes_within_budget(model.config, graphs.num_features, budget), 0
-    for part in split_by_budget(model.config, graphs, budget):
+    for part, _ in split_by_budget(model.config, graphs, budget):
         piece = Piece(number, name, first, len(part), len(graphs), graphs.num_features)
         if first in saved:
             yield dataclasses.replace(piece, saved=True)

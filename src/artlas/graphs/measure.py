@@ -29,10 +29,8 @@ def prepare_structure(
     dtype: torch.dtype = torch.float32,
 ) -> Structure:
     """Put the ragged CSR and the measure of graphs on a device, in the dtype to compute in."""
-    structure = Structure(
-        graphs.node_ptr, graphs.row_ptr, graphs.col, degree_measure(graphs, epsilon).to(dtype)
-    )
-    return structure.to(device)
+    measure = degree_measure(graphs, epsilon).to(dtype)
+    return Structure(graphs.node_ptr, graphs.row_ptr, graphs.col, measure).to(device)
 
 
 def normalised_degree(degree: Tensor, node_ptr: Tensor) -> Tensor:

@@ -79,14 +79,13 @@ def solve(
     relations [K, M, M]; measures [K, M] of the roles, uniform if not given. The measure of the
     nodes follows from their degrees.
     """
-    native = kernels.native_gw()
     graphs, relations = as_graphs(graphs), as_relations(relations)
     bases, roles = relations.shape[:2]
     nu = _role_measures(measures, relations)
     solutions = []
     for start, config in starts:
         parts = [
-            _solve_from(start, native, part, measure_epsilon, relations, nu, config)
+            _solve_from(start, config, part, measure_epsilon, relations, nu)
             for part in graphs.batches(max(1, BUDGET // (8 * bases * roles)))
         ]
         solutions.append(concatenate(parts))
@@ -123,23 +122,15 @@ def lowest(solutions: Sequence[Solution]) -> Solution:
 
 
 def _solve_from(
-    start: Start,
-    native: Any,
-    graphs: Graphs,
-    measure_epsilon: float,
-    relations: Array,
-    nu: Array,
-    config: SolverConfig,
+    start: Start, config: SolverConfig, graphs: Graphs, epsilon: float, relations: Array, nu: Array
 ) -> Solution:
-    bases, roles = relations.shape[:2]
+    native, (bases, roles) = kernels.native_gw(), relations.shape[:2]
     initial = [_checked_couplings(start(graph), graph, relations) for graph in graphs]
     flat = np.concatenate([coupling.reshape(-1) for coupling in initial])
     stats = np.empty((len(graphs) * bases, len(STATISTICS)))
     native.solve_gw(
-        graphs.node_ptr.numpy(),
-        graphs.row_ptr.numpy(),
-        graphs.col.numpy(),
-        degree_measure(graphs, measure_epsilon).numpy(),
+        *(pointers.numpy() for pointers in (graphs.node_ptr, graphs.row_ptr, graphs.col)),
+        degree_measure(graphs, epsilon).numpy(),
         relations,
         nu,
         couplings=flat,

@@ -13,7 +13,6 @@ from artlas.graphs.collection import Graphs
 from artlas.kernels.structure import Structure
 from artlas.method import energy
 from artlas.method.atlas import Atlas
-from artlas.method.batching import as_data
 from artlas.method.config import ArtConfig
 from artlas.nodes.ego import EgoGraphs
 
@@ -25,8 +24,6 @@ class AligningModel(Protocol):
     atlas: Atlas
 
     def prepare(self, graphs: Any) -> Structure: ...
-
-    def energies_and_residuals(self, graphs: Any) -> tuple[Tensor, Tensor]: ...
 
     def couplings(self, graph: Any) -> Tensor: ...
 
@@ -94,14 +91,6 @@ class Alignment:
         if not -len(self.graphs) <= g < len(self.graphs):
             raise IndexError(f"There are {len(self.graphs)} graphs here; got number {g}.")
         return self.graphs[g]
-
-
-def align(model: AligningModel, graphs: Any) -> Alignment:
-    """Align graphs with the bases of a model, by the model's own couplings."""
-    graphs = as_data(graphs)
-    parts = [model.energies_and_residuals(part) for part in batches(graphs)]
-    energies, residuals = (torch.cat(column) for column in zip(*parts, strict=True))
-    return Alignment(energies, residuals, graphs, model)
 
 
 def batches(graphs: Graphs | EgoGraphs) -> Iterable[Graphs]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,7 +13,6 @@ from artlas.io.reading import as_graphs
 from artlas.method.config import ArtConfig
 from artlas.nodes.ego import EgoGraphs
 
-Data = TypeVar("Data", Graphs, EgoGraphs)
 BUDGET = 1 << 27  # bytes that a batch may take while it is embedded
 
 
@@ -22,13 +21,6 @@ class GraphBatch(NamedTuple):
 
     graphs: Graphs
     scores: Tensor | None = None
-
-    @classmethod
-    def of(cls, data: Graphs | EgoGraphs) -> GraphBatch:
-        """Cut ego-graphs out of their network; take graphs as they are."""
-        if isinstance(data, EgoGraphs):
-            return cls(data[:], torch.from_numpy(data.scores))
-        return cls(data)
 
 
 def as_data(graphs: Any) -> Graphs | EgoGraphs:
@@ -41,10 +33,15 @@ def nodes_within_budget(config: ArtConfig, width: int, budget: int = BUDGET) -> 
     return max(1, budget // (4 * (6 * config.hidden + 12 * max(width, 1))))
 
 
-def split_by_budget(config: ArtConfig, data: Data, budget: int = BUDGET) -> Iterator[Data]:
-    """Split graphs, in order, into batches whose working memory stays near ``budget`` bytes."""
+def split_by_budget(config: ArtConfig, data: Any, budget: int = BUDGET) -> Iterator[GraphBatch]:
+    """Split graphs, in order, into batches whose working memory stays near ``budget`` bytes.
+
+    Ego-graphs are cut out of their network a batch at a time.
+    """
     if isinstance(data, EgoGraphs):
-        return data.split(nodes_within_budget(config, data.graph.num_features, budget))
-    nodes = nodes_within_budget(config, data.num_features, budget)
+        nodes = nodes_within_budget(config, data.graph.num_features, budget)
+        return (GraphBatch(part[:], torch.from_numpy(part.scores)) for part in data.split(nodes))
+    graphs = as_graphs(data)
+    nodes = nodes_within_budget(config, graphs.num_features, budget)
     # Splitting copies the edges, which one large graph cannot afford.
-    return iter([data]) if data.num_nodes <= nodes else data.batches(nodes)
+    return map(GraphBatch, [graphs] if graphs.num_nodes <= nodes else graphs.batches(nodes))

@@ -45,11 +45,8 @@ def load(which: Any) -> ART:
     if {name: value.shape for name, value in tensors.items()} != shapes:
         got, fix = quoted(sorted(tensors)), f"use the {CONFIG} that was written with them"
         raise_read_error(folder / MODEL, "the weights do not fit the settings", got, fix)
-    for name, value in tensors.items():
-        if not value.isfinite().all():
-            raise_read_error(
-                folder / MODEL, "a weight is not finite", name, "train the model again"
-            )
+    if bad := [name for name, value in tensors.items() if not value.isfinite().all()]:
+        raise_read_error(folder / MODEL, "a weight is not finite", bad[0], "train the model again")
     model.load_state_dict(tensors)
     return model.eval()
 

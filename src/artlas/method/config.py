@@ -56,13 +56,8 @@ class ArtConfig:
             checks.integer(self, name, most=most)
         checks.integer(self, "steps", most=10_000)
         checks.integer(self, "seed", least=0)
-        checks.positive(
-            self,
-            "temperature",
-            "coverage_temperature",
-            "responsibility_temperature",
-            "measure_epsilon",
-        )
+        checks.positive(self, "temperature", "coverage_temperature")
+        checks.positive(self, "responsibility_temperature", "measure_epsilon")
         if self.top_k is not None:
             checks.integer(self, "top_k", most=self.bases)
         if self.logit_clamp is not None:
@@ -85,14 +80,13 @@ class ArtConfig:
         return replace(preset, **changes)
 
     @property
-    def logit_scale(self) -> float:
-        r""":math:`1 / (\sqrt{D_h}\,\tau_{sk})`."""
-        return 1.0 / (math.sqrt(self.hidden) * self.temperature)
-
-    @property
     def sinkhorn_options(self) -> Sinkhorn:
-        """The options of every kernel that computes couplings."""
-        return {"scale": self.logit_scale, "clamp": self.logit_clamp, "steps": self.steps}
+        r"""The options of every kernel that computes couplings.
+
+        scale: :math:`1 / (\sqrt{D_h}\,\tau_{sk})`.
+        """
+        scale = 1.0 / (math.sqrt(self.hidden) * self.temperature)
+        return {"scale": scale, "clamp": self.logit_clamp, "steps": self.steps}
 
     @property
     def mixing_options(self) -> Mixing:

@@ -12,19 +12,14 @@ from artlas.graphs.collection import Graphs
 from artlas.graphs.measure import degree_measure, prepare_structure
 from artlas.io.reading import as_graphs
 from artlas.kernels.structure import Structure
-from artlas.method import alignment, refinement, z_plus
-from artlas.method.alignment import Alignment
+from artlas.method import refinement, z_plus
+from artlas.method.alignment import Alignment, batches
 from artlas.method.atlas import Atlas, RoleEncoder
-from artlas.method.batching import BUDGET, GraphBatch, as_data, split_by_budget
+from artlas.method.batching import BUDGET, as_data, split_by_budget
 from artlas.method.config import ArtConfig
 from artlas.method.encoder import Encoder
-from artlas.method.energy import coverage
-from artlas.method.representations import (
-    REPRESENTATIONS,
-    Pooled,
-    Representation,
-    check_representation,
-)
+from artlas.method.energy import coordinates, coverage
+from artlas.method.representations import check_representation, node_features, paper_vector
 from artlas.nodes.ego import EgoGraphs, PprConfig, ego_graphs
 
 
@@ -86,7 +81,10 @@ class ART(nn.Module):
         """
         if refine:
             return refinement.align_refined(self, graphs, refine)
-        return alignment.align(self, graphs)
+        graphs = as_data(graphs)
+        parts = [self.energies_and_residuals(part) for part in batches(graphs)]
+        energies, residuals = (torch.cat(column) for column in zip(*parts, strict=True))
+        return Alignment(energies, residuals, graphs, self)
 
     @torch.no_grad()
     def couplings(self, graph: Any) -> Tensor:
@@ -121,12 +119,11 @@ class ART(nn.Module):
         the bits of the result do not depend on it. The result is where the model is;
         ``numpy.asarray`` takes it from a CPU without a copy.
         """
-        graphs = as_data(graphs)
         if representation is None:
             representation = "plus-no-roles" if isinstance(graphs, EgoGraphs) else "plus"
         if representation == "plus-no-roles":  # the only one that needs no energies
             parts = split_by_budget(self.config, graphs, budget)
-            return torch.cat([z_plus.without_roles(GraphBatch.of(part)) for part in parts])
+            return torch.cat([z_plus.without_roles(part) for part in parts])
         return self.embed_with_energies(graphs, representation, budget)[0]
 
     @torch.no_grad()
@@ -135,11 +132,23 @@ class ART(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Embed graphs as :meth:`embed` does; return vectors, energies and residuals [G, K]."""
         check_representation(representation)
-        graphs = as_data(graphs)
-        parts = split_by_budget(self.config, graphs, budget)
-        rows = [self._embed(GraphBatch.of(part), REPRESENTATIONS[representation]) for part in parts]
-        z, energies, residuals = (_join(column, 0) for column in zip(*rows, strict=True))
-        return z, energies, residuals
+        results = []
+        for batch in split_by_budget(self.config, graphs, budget):
+            if representation == "plus":
+                e, r, pooled = self.pool_by_roles(batch.graphs, z_plus.node_values(batch))
+                z = z_plus.vector(batch, pooled)
+            elif representation == "plus-no-roles":
+                e, r = self.energies_and_residuals(batch.graphs)
+                z = z_plus.without_roles(batch)
+            elif representation == "coordinates":
+                e, r = self.energies_and_residuals(batch.graphs)
+                z = coordinates(e)
+            else:
+                e, r, h = self.transport(batch.graphs, node_features(batch, self.config))
+                z = paper_vector(e, h) if representation == "paper" else h.flatten(1)
+            results.append((z, e, r))
+        vectors, energies, residuals = (_join(column, 0) for column in zip(*results, strict=True))
+        return vectors, energies, residuals
 
     def embed_nodes(
         self,
@@ -154,32 +163,23 @@ class ART(nn.Module):
         """
         return self.embed(ego_graphs(graph, centres, config), representation)
 
-    def _embed(
-        self, batch: GraphBatch, representation: Representation
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        if representation.node_values is None:
-            energies, residuals = self.energies_and_residuals(batch.graphs)
-            pooled = Pooled(energies.new_empty(len(energies), 0, 0), energies, residuals)
-        else:
-            pool = self.pool_by_roles if representation.by_roles else self.transport
-            pooled = pool(batch.graphs, representation.node_values(batch, self.config))
-        return representation.vector(batch, pooled), pooled.energies, pooled.residuals
-
     @torch.no_grad()
-    def transport(self, graphs: Graphs, values: Tensor) -> Pooled:
-        r"""Transport node values V [N, d] to the roles: :math:`H = N T_{mix}^\top V`, [G, M, d]."""
+    def transport(self, graphs: Graphs, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        r"""Transport node values V [N, d] to the roles: :math:`H = N T_{mix}^\top V`, [G, M, d].
+
+        Returns energies and residuals [G, K], then H.
+        """
         structure, values = self.prepare(graphs), values.to(self.node_projection.weight)
-        energies, residuals, transported = kernels.transport_features(
-            *self._projected(structure), structure, values, **self.config.mixing_options
-        )
-        return Pooled(transported, energies, residuals)
+        inputs = *self._projected(structure), structure, values
+        return kernels.transport_features(*inputs, **self.config.mixing_options)
 
     @torch.no_grad()
-    def pool_by_roles(self, graphs: Graphs, values: Tensor) -> Pooled:
+    def pool_by_roles(self, graphs: Graphs, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         r"""Pool node values V [N, d] as :math:`M R^\top V` with :math:`R = T_{mix} / \mu`.
 
-        The rows of R sum to one. Returns values [G, M, d]; with ``pooling="each"``, every base k
-        has its own :math:`R_k = T_k / \mu`, and they are [G, K M, d], base by base.
+        The rows of R sum to one. Returns energies and residuals [G, K], and values [G, M, d]; with
+        ``pooling="each"``, every base k has its own :math:`R_k = T_k / \mu`, and the values are
+        [G, K M, d], base by base.
         """
         structure, config = self.prepare(graphs), self.config
         measure = degree_measure(graphs, config.measure_epsilon)
@@ -193,22 +193,20 @@ class ART(nn.Module):
         ]
         energies, residuals, pooled = (_join(column, 1) for column in zip(*parts, strict=True))
         scale = config.roles / graphs.sizes[:, None, None].to(pooled)
-        return Pooled(pooled.mul_(scale), energies, residuals)
+        return energies, residuals, pooled.mul_(scale)
 
     def _projected(self, structure: Structure) -> tuple[Tensor, Tensor, Tensor]:
         """Projected nodes [N, D], projected roles [K, M, D] and relations [K, M, M]."""
         nodes = self.encoder.project(structure, self.node_projection.weight)
-        if torch.is_grad_enabled():
-            return nodes, *self._project_bases()
         weights = (*self.role_encoder.parameters(), self.role_projection.weight, self.atlas.logits)
-        state = kernels.state_of(weights)
-        if self._cached_bases is None or self._cached_bases[0] != state:
-            self._cached_bases = state, self._project_bases()
-        return nodes, *self._cached_bases[1]
-
-    def _project_bases(self) -> tuple[Tensor, Tensor]:
+        state = None if torch.is_grad_enabled() else kernels.state_of(weights)
+        if state is not None and self._cached_bases is not None and self._cached_bases[0] == state:
+            return nodes, *self._cached_bases[1]
         relations = self.atlas.relations()
-        return self.role_projection(self.role_encoder(relations)), relations.contiguous()
+        bases = self.role_projection(self.role_encoder(relations)), relations.contiguous()
+        if state is not None:
+            self._cached_bases = state, bases
+        return nodes, *bases
 
 
 def _join(parts: tuple[Tensor, ...], dim: int) -> Tensor:

@@ -1,9 +1,6 @@
-"""Representations: which node values are pooled over the nodes, and how they become a vector."""
+"""The representations of graphs: their names, their columns, and the parts of the paper's own."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,26 +11,7 @@ from artlas.method.batching import GraphBatch
 from artlas.method.config import ArtConfig
 from artlas.method.energy import coordinates
 
-
-class Pooled(NamedTuple):
-    """Node values pooled by couplings, [G, M, d], and the energies and residuals [G, K]."""
-
-    values: Tensor
-    energies: Tensor
-    residuals: Tensor
-
-
-class Representation(NamedTuple):
-    r"""The way from a batch of graphs to their vectors.
-
-    vector: makes the vectors [G, D] of a batch and what was pooled over its nodes.
-    node_values: gives the values V [N, d] to pool; ``None`` if nothing is pooled.
-    by_roles: whether V is pooled as :math:`M R^\top V` rather than :math:`N T_{mix}^\top V`.
-    """
-
-    vector: Callable[[GraphBatch, Pooled], Tensor]
-    node_values: Callable[[GraphBatch, ArtConfig], Tensor] | None = None
-    by_roles: bool = False
+REPRESENTATIONS = ("paper", "coordinates", "features", "plus", "plus-no-roles")
 
 
 def node_features(batch: GraphBatch, config: ArtConfig) -> Tensor:
@@ -52,21 +30,6 @@ def paper_vector(energies: Tensor, transported: Tensor) -> Tensor:
     energies [G, K], transported features H [G, M, d] to [G, K + M d].
     """
     return torch.cat([coordinates(energies), transported.flatten(1)], 1)
-
-
-REPRESENTATIONS = {
-    "paper": Representation(
-        lambda _, pooled: paper_vector(pooled.energies, pooled.values), node_features
-    ),
-    "coordinates": Representation(lambda _, pooled: coordinates(pooled.energies)),
-    "features": Representation(lambda _, pooled: pooled.values.flatten(1), node_features),
-    "plus": Representation(
-        lambda batch, pooled: z_plus.vector(batch, pooled.values),
-        lambda batch, _: z_plus.node_values(batch),
-        by_roles=True,
-    ),
-    "plus-no-roles": Representation(lambda batch, _: z_plus.without_roles(batch)),
-}
 
 
 def check_representation(name: str) -> None:

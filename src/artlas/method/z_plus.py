@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from artlas import kernels
 from artlas.graphs.measure import normalised_degree, prepare_structure
@@ -28,11 +29,17 @@ BLOCKS = ("x", "ax", "x_ax", "x_lx")  # X, AX, X o AX, X o LX with L = deg - A
 
 
 def node_values(batch: GraphBatch) -> Tensor:
-    """The values that are pooled by roles: blocks [N, 4 d], or of ego-graphs b x, [N, d]."""
-    if batch.scores is None:
-        return _blocks(batch)
-    _, damped, _ = _weights(batch)
-    return _unit_features(batch) * damped
+    """The values that are pooled by roles: blocks [N, 4 d], or of ego-graphs b x, [N, d].
+
+    Blocks are [X | AX | X o AX | deg X o X - X o AX]; the degree stands in for absent features.
+    """
+    if batch.scores is not None:
+        _, damped, _ = _weights(batch)
+        return _unit_features(batch) * damped
+    graphs, x = batch.graphs, batch.graphs.x
+    if x is None:
+        x = normalised_degree(graphs.degree, graphs.node_ptr).unsqueeze(1)
+    return kernels.blocks(x, graphs.degree, prepare_structure(graphs, EPSILON))
 
 
 def vector(batch: GraphBatch, pooled: Tensor) -> Tensor:
@@ -41,7 +48,7 @@ def vector(batch: GraphBatch, pooled: Tensor) -> Tensor:
     Returns [G, 4 M d], block by block and role by role, or [G, M d] for ego-graphs.
     """
     if batch.scores is not None:
-        return _unit(pooled.flatten(1))
+        return normalize(pooled.flatten(1))
     count, roles, width = pooled.shape
     out = pooled.new_empty(count, 4, roles, width // 4)
     step = max(1, CACHED // (roles * width))
@@ -54,9 +61,9 @@ def without_roles(batch: GraphBatch) -> Tensor:
     """Make z+ without roles, [G, 4 d], or [G, 3 d] for ego-graphs."""
     node_ptr = batch.graphs.node_ptr
     if batch.scores is None:
-        return signed_log(_sums(_blocks(batch), node_ptr))
+        return signed_log(_sums(node_values(batch), node_ptr))
     x = _unit_features(batch)
-    return torch.cat([_unit(_sums(x * weight, node_ptr)) for weight in _weights(batch)], 1)
+    return torch.cat([normalize(_sums(x * weight, node_ptr)) for weight in _weights(batch)], 1)
 
 
 def signed_log(values: Tensor) -> Tensor:
@@ -65,21 +72,12 @@ def signed_log(values: Tensor) -> Tensor:
     return logs.mul_(values.sign())
 
 
-def _blocks(batch: GraphBatch) -> Tensor:
-    """[X | AX | X o AX | deg X o X - X o AX] of every node, [N, 4 d]; degree stands in for X."""
-    graphs = batch.graphs
-    x = graphs.x
-    if x is None:
-        x = normalised_degree(graphs.degree, graphs.node_ptr).unsqueeze(1)
-    return kernels.blocks(x, graphs.degree, prepare_structure(graphs, EPSILON))
-
-
 def _unit_features(batch: GraphBatch) -> Tensor:
     """Node features scaled to unit length, [N, d]; degree stands in for absent ones."""
     graphs = batch.graphs
     if graphs.x is None:
         return normalised_degree(graphs.degree, graphs.node_ptr).unsqueeze(1)
-    return _unit(graphs.x)
+    return normalize(graphs.x)
 
 
 def _weights(batch: GraphBatch) -> tuple[Tensor, Tensor, Tensor]:
@@ -93,11 +91,6 @@ def _weights(batch: GraphBatch) -> tuple[Tensor, Tensor, Tensor]:
         return (weight / torch.repeat_interleave(total, graphs.sizes)).float()[:, None]
 
     return normalised(scores), normalised(damped), normalised(torch.ones_like(scores))
-
-
-def _unit(rows: Tensor) -> Tensor:
-    """Rows scaled to unit length; rows of zeros stay."""
-    return rows / rows.norm(dim=1, keepdim=True).clamp_min(1e-12)
 
 
 def _sums(values: Tensor, node_ptr: Tensor) -> Tensor:

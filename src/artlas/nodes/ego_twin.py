@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-
-class Egos(NamedTuple):
-    """Ego-graphs one after another: nodes and scores, and three figures of every centre."""
-
-    node_ptr: NDArray[np.int64]
-    nodes: NDArray[np.int32]
-    scores: NDArray[np.float32]
-    pushes: NDArray[np.int64]
-    positive: NDArray[np.int64]
-    stopped: NDArray[np.uint8]
 
 
 class Walker:
@@ -27,12 +17,13 @@ class Walker:
     def __init__(
         self, row_ptr: NDArray[np.int64], col: NDArray[np.int32], threshold: float
     ) -> None:
-        self.rows, self.col, self.threshold = row_ptr.tolist(), col, threshold
+        self.rows, self.col = row_ptr.tolist(), col
+        self.limits = (threshold * np.diff(row_ptr).clip(1)).tolist()
 
     def run(
         self, centres: Any, restart: float, most_pushes: int, most_nodes: int, lazy: bool, _: int
-    ) -> Egos:
-        """Find the ego-graphs of the centres, one after another."""
+    ) -> SimpleNamespace:
+        """Find the ego-graphs of the centres: their nodes and scores, three figures of each."""
         ends, nodes, kept, figures = [0], [], [], []
         for centre in centres.tolist():
             scores, pushes, stopped = self._push(centre, restart, most_pushes, lazy)
@@ -43,17 +34,14 @@ class Walker:
             ends.append(len(nodes))
             figures.append((pushes, len(positive) + 1, stopped))
         columns = np.array(figures, dtype=np.int64).reshape(-1, 3).T
-        return Egos(
-            np.array(ends, dtype=np.int64),
-            np.array(nodes, dtype=np.int32),
-            np.array(kept, dtype=np.float32),
-            columns[0],
-            columns[1],
-            columns[2].astype(np.uint8),
+        return SimpleNamespace(
+            node_ptr=np.array(ends, dtype=np.int64),
+            nodes=np.array(nodes, dtype=np.int32),
+            scores=np.array(kept, dtype=np.float32),
+            pushes=columns[0],
+            positive=columns[1],
+            stopped=columns[2],
         )
-
-    def _limit(self, v: int) -> float:
-        return self.threshold * float(max(self.rows[v + 1] - self.rows[v], 1))
 
     def _push(
         self, centre: int, restart: float, most_pushes: int, lazy: bool
@@ -73,12 +61,12 @@ class Walker:
             kept = 0.5 * moving if lazy else 0.0
             share = (moving - kept) / float(end - begin)
             residual[v] = kept
-            if kept > self._limit(v):
+            if kept > self.limits[v]:
                 queue.append(v)
             for w in self.col[begin:end].tolist():
                 before = residual.get(w, 0.0)
                 residual[w] = before + share
-                if residual[w] > (limit := self._limit(w)) and before <= limit:
+                if before <= self.limits[w] < residual[w]:
                     queue.append(w)
         scores = {v: reserve.get(v, 0.0) + mass for v, mass in residual.items()}
         return scores, pushes, bool(queue)

@@ -23,9 +23,8 @@ import torch
 from torch import Tensor, nn
 
 from artlas.files import stored
-from artlas.training import glibc_malloc, states
+from artlas.training import distributed, glibc_malloc, states
 from artlas.training.config import PretrainConfig, can_resume
-from artlas.training.distributed import ProcessGroup
 from artlas.training.sources import BalancedSampler, Member, Sources, source_hashes
 
 
@@ -81,6 +80,7 @@ def train(
     (Ctrl-C) saves the state and is raised again; the module keeps what it has learned. Under
     torchrun, every process trains on its share of each batch.
     """
+    joined = distributed.join()
     run = _TrainingRun(objective, sources, training, out, resume, steps)
     try:
         with glibc_malloc.reuse_large_blocks():
@@ -91,7 +91,8 @@ def train(
     finally:
         if run.log is not None:
             run.log.close()
-    run.processes.leave()
+    if joined:
+        distributed.leave()
     return run.history
 
 
@@ -109,7 +110,7 @@ class _TrainingRun:
     ) -> None:
         if not sources:
             raise ValueError("Pretraining needs at least one source, got none.")
-        self.processes = ProcessGroup.join()
+        self.rank = distributed.rank()
         self.objective, self.training, self.out = objective, training, out
         sizes = {name: len(graphs) for name, graphs in sources.items()}
         self.sampler = BalancedSampler(sizes, training.batch, training.seed)
@@ -133,7 +134,7 @@ class _TrainingRun:
                 "another folder."
             )
         self.log = None
-        if out is not None and self.processes.rank == 0:
+        if out is not None and self.rank == 0:
             self.log = states.open_log(out / "log.jsonl", self.step)
 
     def take_steps(self, report: Callable[[Progress], None]) -> None:
@@ -174,17 +175,17 @@ class _TrainingRun:
 
     def _take_step(self, members: list[Member]) -> float:
         began = time.perf_counter()
-        processes, parameters = self.processes, self.parameters.values()
+        parameters = self.parameters.values()
         self.optimiser.zero_grad(set_to_none=False)
-        own = members[processes.rank :: processes.size]
+        own = members[self.rank :: distributed.size()]
         with torch.random.fork_rng(devices=[]):
-            key = f"{self.training.seed},{self.step},{processes.rank}".encode()
+            key = f"{self.training.seed},{self.step},{self.rank}".encode()
             torch.manual_seed(int.from_bytes(hashlib.sha256(key).digest()[:7], "big"))
             loss, counts = self.objective.loss(own, len(members))
         if loss is not None:
             loss.backward()
         value = 0.0 if loss is None else float(loss.detach())
-        value, counts = processes.reduce(value, counts, self.objective.maxima, parameters)
+        value, counts = distributed.reduce(value, counts, self.objective.maxima, parameters)
         limit = math.inf if self.training.clip is None else self.training.clip
         norm = float(nn.utils.clip_grad_norm_(parameters, limit))
         if not (math.isfinite(value) and math.isfinite(norm)):
@@ -203,7 +204,7 @@ class _TrainingRun:
         saved = "nothing was saved: pass out="
         if self.out is not None:
             path, kept = self.out / "failed-batch.json", states.states(self.out / "states")
-            if self.processes.rank == 0:
+            if self.rank == 0:
                 batch = {"step": self.step, "value": str(value), "batch": members}
                 stored.write_json(path, batch)
             last = kept[-1] if kept else "none yet"
@@ -217,7 +218,7 @@ class _TrainingRun:
 
     def save_state(self) -> None:
         """Write the current state, unless it is saved already or there is no folder."""
-        if self.out is None or self.processes.rank or self.saved_step == self.step:
+        if self.out is None or self.rank or self.saved_step == self.step:
             return
         tensors = {f"model.{n}": v.detach() for n, v in self.module.state_dict().items()}
         tensors |= states.optimiser_tensors(self.optimiser, self.parameters)
@@ -235,10 +236,8 @@ class _TrainingRun:
             return
         tensors, facts = states.read_state(saved[-1])
         if "counts" not in facts:
-            raise ValueError(
-                f"{saved[-1]} was written by an older artlas, which kept other sums. Finish it "
-                "with that one, or pass another folder."
-            )
+            was = "was written by an older artlas, which kept other sums"
+            raise ValueError(f"{saved[-1]} {was}. Finish it with that one, or pass another folder.")
         for key, value in self.settings.items():
             before, now = facts.get(key), json.loads(json.dumps(value))
             if not (can_resume(before, now) if key == "training" else before == now):

@@ -71,7 +71,7 @@ def dense_couplings(model: ART, graphs: Graphs, steps: int = 10) -> DenseCouplin
     nodes = pad(graphs, model.encoder(structure) @ model.node_projection.weight.T)
     relations = model.atlas.relations()
     roles = model.role_projection(model.role_encoder(relations))
-    logits = torch.einsum("gnd,kmd->gknm", nodes, roles) * model.config.logit_scale
+    logits = torch.einsum("gnd,kmd->gknm", nodes, roles) * model.config.sinkhorn_options["scale"]
     measure = pad(graphs, structure.measure)
     kernel = torch.exp((logits - logits.amax(3, keepdim=True)).clamp_min(-30))
     return DenseCouplings(graphs, _sinkhorn(kernel, measure, steps), relations, measure)

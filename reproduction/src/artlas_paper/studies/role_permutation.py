@@ -143,6 +143,4 @@ def transported_features(
 
 def _batches(model: ART, data: Graphs | EgoGraphs) -> Iterator[Graphs]:
     """Split graphs into batches that fit into memory with their features."""
-    if isinstance(data, EgoGraphs):
-        return (part[:] for part in split_by_budget(model.config, data))
-    return split_by_budget(model.config, data)
+    return (batch.graphs for batch in split_by_budget(model.config, data))

@@ -32,7 +32,10 @@ def z_plus_by(data: Graphs | EgoGraphs, roles: Callable[[Graphs], Tensor] | None
     """Return z+ without a model, by roles [N, M] computed of the graphs, or without roles."""
     rows = []
     for part in data.split() if isinstance(data, EgoGraphs) else [data]:
-        batch = GraphBatch.of(part)
+        if isinstance(part, EgoGraphs):
+            batch = GraphBatch(part[:], torch.from_numpy(part.scores))
+        else:
+            batch = GraphBatch(part)
         if roles is None:
             rows.append(z_plus.without_roles(batch))
         else:
