@@ -55,29 +55,23 @@ def embed(
     Inputs that cannot be read are reported and left out; the exit code is then 1.
     """
     console = error_console()
+    stopped = "Stopped by Ctrl-C. Finished work is kept; rerun the command to resume."
     with (
         tempfile.TemporaryDirectory(prefix="artlas-") as folder,
-        exit_on_errors(
-            GraphError,
-            ClusterError,
-            ValueError,
-            ImportError,
-            interrupted="Stopped by Ctrl-C. Finished work is kept; rerun the command to resume.",
-        ),
+        exit_on_errors(GraphError, ClusterError, ValueError, ImportError, interrupted=stopped),
     ):
         try:
-            cluster = _cluster(engine, workers, address)
+            if engine == "local" and (workers or address):
+                raise ValueError("--workers and --address need a cluster: add --engine ray.")
             files = find_inputs(inputs, format, Path(folder))
             run = Run(out, files, checkpoint.load(model), representation, budget << 20)
-            work = run.embed if cluster is None else functools.partial(cluster.embed, run)
+            work = run.embed
+            if engine == "ray":
+                work = functools.partial(Cluster(workers, address).embed, run)
             outcome = _work(work, run, console, quiet)
         except OSError as error:
-            console.print(
-                f"Writing failed: {error}. Finished work is kept; free some space, then rerun the "
-                "command to resume.",
-                style="red",
-                markup=False,
-            )
+            fix = "Finished work is kept; free some space, then rerun the command to resume."
+            console.print(f"Writing failed: {error}. {fix}", style="red", markup=False)
             raise typer.Exit(1) from error
     for text in outcome.failures.values():
         console.print(f"left out: {text}", style="red", markup=False)
@@ -85,14 +79,6 @@ def embed(
         console.print(f"{outcome.graphs:,} graphs in {out}", markup=False)
     if outcome.failures:
         raise typer.Exit(1)
-
-
-def _cluster(engine: str, workers: int, address: str | None) -> Cluster | None:
-    if engine == "ray":
-        return Cluster(workers, address)
-    if workers or address:
-        raise ValueError("--workers and --address need a cluster: add --engine ray.")
-    return None
 
 
 class _AlignedShare(ProgressColumn):
