@@ -167,8 +167,6 @@ def _networkx() -> Any:
     try:
         import networkx
     except ImportError as error:
-        raise ImportError(
-            "These graphs need NetworkX, which is not installed. "
-            "To fix this: pip install 'artlas[demo]'"
-        ) from error
+        fix = "To fix this: pip install 'artlas[demo]'"
+        raise ImportError(f"These graphs need NetworkX, which is not installed. {fix}") from error
     return networkx

@@ -148,10 +148,8 @@ def blank(width: float, height: float) -> Any:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError(
-            "Figures need Matplotlib, which is not installed. "
-            "To get them: pip install 'artlas[demo]'"
-        ) from error
+        fix = "To get them: pip install 'artlas[demo]'"
+        raise ImportError(f"Figures need Matplotlib, which is not installed. {fix}") from error
     figure = Figure(figsize=(width, height), dpi=130, layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
     return figure

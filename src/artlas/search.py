@@ -53,10 +53,8 @@ class Index:
         queries = np.asarray(coordinates, dtype=np.float64)
         width = self.rows["points"].shape[1]
         if queries.ndim != 2 or queries.shape[1] != width:
-            raise ValueError(
-                f"The index holds {width} coordinates a graph; got shape {list(queries.shape)}. "
-                "To fix this, use the model that made it."
-            )
+            wrong = f"The index holds {width} coordinates a graph; got shape {list(queries.shape)}."
+            raise ValueError(f"{wrong} To fix this, use the model that made it.")
         queries = (queries - self.facts["mean"]) / self.facts["spread"]
         return [self._nearest(query, min(count, len(self))) for query in queries.astype(np.float32)]
 
@@ -145,8 +143,6 @@ def _usearch() -> Any:
     try:
         import usearch.index
     except ImportError as error:
-        raise ImportError(
-            f"More than {EXACT:,} graphs are searched by usearch, which is not installed. To fix "
-            "this: pip install 'artlas[search]'"
-        ) from error
+        wrong = f"More than {EXACT:,} graphs are searched by usearch, which is not installed."
+        raise ImportError(f"{wrong} To fix this: pip install 'artlas[search]'") from error
     return usearch.index
