@@ -21,6 +21,7 @@ from artlas.method.model import ART
 
 EXACT = 20_000  # largest number of rows that are all compared with a query
 ROWS, FACTS, INDEX = "rows.npz", "facts.json", "index.usearch"  # files of an index
+_IDENTITY = ("source", "index", "label")
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,6 @@ class Index:
             known = None if label == table.UNLABELLED else int(label)
             hits.append(Hit(str(source), int(index), known, float(distances[i])))
         return hits
-
-
-_IDENTITY = ("source", "index", "label")
 
 
 def build(tables: Sequence[Path], folder: Path) -> Index:

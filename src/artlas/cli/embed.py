@@ -101,25 +101,20 @@ def _work(
     columns = (
         TextColumn("{task.description}"),
         BarColumn(20),
-        TextColumn("{task.fields[graphs]:,} graphs, {task.fields[rate]:,.0f} per second"),
+        TextColumn("{task.fields[speed]}"),
         _AlignedShare(run),
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
     )
     hidden = quiet or not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
-        task = bar.add_task("reading", total=1.0, graphs=0, rate=0.0, left="")
+        task = bar.add_task("reading", total=1.0, speed="", left="")
 
         def show(at: At) -> None:
             passed = bar.tasks[task].elapsed or 1e-9
-            left = at.seconds_left(passed)
-            bar.update(
-                task,
-                completed=at.share,
-                description=at.name,
-                graphs=at.graphs,
-                rate=at.graphs / passed,
-                left="" if left is None else f"{timedelta(seconds=round(left))} left",
-            )
+            seconds = at.seconds_left(passed)
+            left = "" if seconds is None else f"{timedelta(seconds=round(seconds))} left"
+            speed = f"{at.graphs:,} graphs, {at.graphs / passed:,.0f} per second"
+            bar.update(task, completed=at.share, description=at.name, speed=speed, left=left)
 
         return work(show)
