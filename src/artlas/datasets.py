@@ -36,16 +36,13 @@ class Dataset:
     def halves(self, seed: int) -> tuple[Dataset, Dataset]:
         """Split every class at random into two disjoint halves, the smaller first."""
         rng = np.random.default_rng(seed)
-        first: list[int] = []
-        second: list[int] = []
+        first = np.zeros(len(self.graphs), dtype=bool)
         for label in range(len(self.names)):
-            members = rng.permutation(np.flatnonzero(self.labels == label)).tolist()
-            first += members[: len(members) // 2]
-            second += members[len(members) // 2 :]
-        return self._select(first), self._select(second)
-
-    def _select(self, ids: list[int]) -> Dataset:
-        return Dataset(self.name, self.graphs[sorted(ids)], self.names)
+            members = rng.permutation(np.flatnonzero(self.labels == label))
+            first[members[: len(members) // 2]] = True
+        ids = np.flatnonzero(first), np.flatnonzero(~first)
+        one, other = (Dataset(self.name, self.graphs[half], self.names) for half in ids)
+        return one, other
 
 
 def digits_as_graphs(per_class: int = 120, threshold: int = 4, seed: int = 0) -> Dataset:
@@ -60,11 +57,8 @@ def digits_as_graphs(per_class: int = 120, threshold: int = 4, seed: int = 0) ->
     images, labels = load_digits(return_X_y=True)
     images = images.reshape(-1, 8, 8)
     rng = np.random.default_rng(seed)
-    chosen = np.sort(
-        np.concatenate(
-            [rng.permutation(np.flatnonzero(labels == c))[:per_class] for c in range(10)]
-        )
-    )
+    drawn = [rng.permutation(np.flatnonzero(labels == c))[:per_class] for c in range(10)]
+    chosen = np.sort(np.concatenate(drawn))
     pairs, features = zip(*(_pixels(images[i], threshold) for i in chosen), strict=True)
     graphs = Graphs.from_edges(pairs, x=list(features), y=labels[chosen])
     return Dataset("digits", graphs, tuple(str(c) for c in range(10)))
@@ -86,24 +80,19 @@ def real_networks() -> Dataset:
     """
     nx = _networkx()
     karate = nx.karate_club_graph()
-    sides = {
-        club: karate.subgraph([n for n in karate if karate.nodes[n]["club"] == club])
-        for club in ("Mr. Hi", "Officer")
-    }
+    sides = [
+        karate.subgraph([n for n, club in karate.nodes(data="club") if club == side])
+        for side in ("Mr. Hi", "Officer")
+    ]
     networks = {
         "Karate club": karate,
-        "Karate, Mr. Hi": sides["Mr. Hi"],
-        "Karate, officers": sides["Officer"],
+        "Karate, Mr. Hi": sides[0],
+        "Karate, officers": sides[1],
         "Les Misérables": nx.les_miserables_graph(),
         "Florentine families": nx.florentine_families_graph(),
         "Southern women": nx.davis_southern_women_graph(),
     }
-    plain = []
-    for network in networks.values():
-        unweighted = nx.Graph()
-        unweighted.add_nodes_from(network)
-        unweighted.add_edges_from(network.edges())
-        plain.append(unweighted)
+    plain = [nx.Graph(nx.to_dict_of_lists(network)) for network in networks.values()]
     return Dataset("networks", Graphs.from_networkx(plain, y=range(len(plain))), tuple(networks))
 
 
@@ -178,8 +167,6 @@ def _networkx() -> Any:
     try:
         import networkx
     except ImportError as error:
-        raise ImportError(
-            "These graphs need NetworkX, which is not installed. "
-            "To fix this: pip install 'artlas[demo]'"
-        ) from error
+        fix = "To fix this: pip install 'artlas[demo]'"
+        raise ImportError(f"These graphs need NetworkX, which is not installed. {fix}") from error
     return networkx

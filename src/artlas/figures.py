@@ -24,30 +24,19 @@ def draw_atlas(relations: NDArray[Any], path: Path) -> None:
     The order of roles has no meaning, so they are sorted by the sum of their row.
     """
     figure = blank(9.0, 9.9)
-    across = math.ceil(math.sqrt(len(relations)))
-    down = math.ceil(len(relations) / across)
-    panels = figure.subplots(down, across, squeeze=False)
-    image = None
-    for k, panel in enumerate(panels.flat):
-        if k >= len(relations):
-            panel.set_visible(False)
-            continue
-        order = np.argsort(-relations[k].sum(1), kind="stable")
-        image = panel.imshow(relations[k][np.ix_(order, order)], vmin=0, vmax=1, cmap="magma")
-        panel.set_title(f"$B_{{{k + 1}}}$, mean {relations[k].mean():.2f}", fontsize=9, color=INK)
-        panel.set_xticks([])
-        panel.set_yticks([])
-        for spine in panel.spines.values():
-            spine.set_visible(False)
-    roles = relations.shape[1]
-    figure.suptitle(
-        f"The atlas: {len(relations)} bases of {roles} roles, strongest role first",
-        fontsize=13,
-        color=INK,
-    )
-    bar = figure.colorbar(
-        image, ax=panels, orientation="horizontal", shrink=0.5, aspect=45, pad=0.02
-    )
+    bases, roles, _ = relations.shape
+    across = math.ceil(math.sqrt(bases))
+    panels = figure.subplots(math.ceil(bases / across), across, squeeze=False)
+    for panel in panels.flat:
+        panel.set_axis_off()
+    for k, (relation, panel) in enumerate(zip(relations, panels.flat, strict=False)):
+        order = np.argsort(-relation.sum(1), kind="stable")
+        image = panel.imshow(relation[np.ix_(order, order)], vmin=0, vmax=1, cmap="magma")
+        panel.set_title(f"$B_{{{k + 1}}}$, mean {relation.mean():.2f}", fontsize=9, color=INK)
+    title = f"The atlas: {bases} bases of {roles} roles, strongest role first"
+    figure.suptitle(title, fontsize=13, color=INK)
+    below = {"orientation": "horizontal", "shrink": 0.5, "aspect": 45, "pad": 0.02}
+    bar = figure.colorbar(image, ax=panels, **below)
     bar.set_label("relation between two roles", fontsize=9, color=MUTED)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=8, colors=MUTED)
@@ -94,53 +83,26 @@ def draw_embedding(
     """
     figure = blank(11.0, 7.6)
     axes = figure.subplots()
-    axes.scatter(
-        *plane.project(backdrop[1]).T, s=9, color=PALE, linewidths=0, label=backdrop[0], zorder=1
-    )
+    grey = {"color": PALE, "lw": 0, "label": backdrop[0]}
+    axes.scatter(*plane.project(backdrop[1]).T, s=9, zorder=1, **grey)
     looks = zip(itertools.cycle(COLOURS), itertools.cycle(MARKERS), strict=False)
     for (name, points), (colour, marker) in zip(groups.items(), looks, strict=False):
-        axes.scatter(
-            *plane.project(points).T,
-            s=28,
-            c=colour,
-            marker=marker,
-            alpha=0.75,
-            linewidths=0,
-            label=name,
-            zorder=2,
-        )
+        look = {"c": colour, "marker": marker, "alpha": 0.75, "lw": 0, "label": name}
+        axes.scatter(*plane.project(points).T, s=28, zorder=2, **look)
     stars = plane.project(np.array(list(named.values())))
-    axes.scatter(
-        *stars.T,
-        s=190,
-        c="white",
-        marker="*",
-        edgecolors=INK,
-        linewidths=1.3,
-        zorder=4,
-        label="real networks",
-    )
+    look = {"c": "white", "marker": "*", "edgecolors": INK, "lw": 1.3, "label": "real networks"}
+    axes.scatter(*stars.T, s=190, zorder=4, **look)
     title = "Embedded graphs: z from structure alone"
     axes.set_title(title, fontsize=13, color=INK, loc="left", pad=12)
     axes.margins(0.08)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("bottom", "left"):
-        axes.spines[side].set_color(PALE)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["bottom", "left"]].set_color(PALE)
     axes.tick_params(labelsize=8, colors=MUTED, length=0)
-    for name, label, share in zip(
-        ("first", "second"), (axes.set_xlabel, axes.set_ylabel), plane.share, strict=True
-    ):
-        label(f"{name} principal component, {share:.0%} of variance", fontsize=9, color=MUTED)
-    axes.legend(
-        loc="upper left",
-        bbox_to_anchor=(1.01, 1.0),
-        frameon=False,
-        fontsize=9,
-        labelcolor=INK,
-        borderaxespad=0.0,
-        handletextpad=0.4,
-    )
+    first, second = (f"principal component, {share:.0%} of variance" for share in plane.share)
+    axes.set_xlabel(f"first {first}", fontsize=9, color=MUTED)
+    axes.set_ylabel(f"second {second}", fontsize=9, color=MUTED)
+    beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
+    axes.legend(frameon=False, fontsize=9, labelcolor=INK, handletextpad=0.4, **beside)
     figure.canvas.draw()  # fixes the layout, so that labels can be measured
     figure.set_layout_engine("none")
     _label(figure, axes, list(named), stars)
@@ -157,23 +119,17 @@ def _label(figure: Any, axes: Any, names: Sequence[str], points: NDArray[Any]) -
     pixels = axes.transData.transform(points)
     taken = [Bbox.from_extents(x - 14, y - 14, x + 14, y + 14) for x, y in pixels]
     frame = axes.get_window_extent()
-    ring = [
-        (r, a) for r in (16, 30, 46, 64, 84, 106) for a in (0, 180, 40, 140, -40, -140, 90, -90)
-    ]
+    radii, angles = (16, 30, 46, 64, 84, 106), (0, 180, 40, 140, -40, -140, 90, -90)
+    look = {
+        "fontsize": 9,
+        "color": INK,
+        "path_effects": [withStroke(linewidth=3, foreground="white")],
+        "arrowprops": {"arrowstyle": "-", "color": INK, "lw": 0.7, "shrinkA": 0, "shrinkB": 6},
+    }
     for name, point in zip(names, points, strict=True):
-        label = axes.annotate(
-            name,
-            point,
-            (0, 0),
-            textcoords="offset points",
-            fontsize=9,
-            color=INK,
-            va="center",
-            zorder=6,
-            path_effects=[withStroke(linewidth=3, foreground="white")],
-            arrowprops={"arrowstyle": "-", "color": INK, "lw": 0.7, "shrinkA": 0, "shrinkB": 6},
-        )
-        for radius, angle in ring:
+        place = {"textcoords": "offset points", "va": "center", "zorder": 6}
+        label = axes.annotate(name, point, (0, 0), **place, **look)
+        for radius, angle in itertools.product(radii, angles):
             turn = math.radians(angle)
             label.set_position((radius * math.cos(turn), radius * math.sin(turn)))
             label.set_ha(("right", "center", "left")[1 + round(math.cos(turn))])
@@ -192,10 +148,8 @@ def blank(width: float, height: float) -> Any:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError(
-            "Figures need Matplotlib, which is not installed. "
-            "To get them: pip install 'artlas[demo]'"
-        ) from error
+        fix = "To get them: pip install 'artlas[demo]'"
+        raise ImportError(f"Figures need Matplotlib, which is not installed. {fix}") from error
     figure = Figure(figsize=(width, height), dpi=130, layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
     return figure

@@ -21,6 +21,7 @@ from artlas.method.model import ART
 
 EXACT = 20_000  # largest number of rows that are all compared with a query
 ROWS, FACTS, INDEX = "rows.npz", "facts.json", "index.usearch"  # files of an index
+_IDENTITY = ("source", "index", "label")
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,8 @@ class Index:
         queries = np.asarray(coordinates, dtype=np.float64)
         width = self.rows["points"].shape[1]
         if queries.ndim != 2 or queries.shape[1] != width:
-            raise ValueError(
-                f"The index holds {width} coordinates a graph; got shape {list(queries.shape)}. "
-                "To fix this, use the model that made it."
-            )
+            wrong = f"The index holds {width} coordinates a graph; got shape {list(queries.shape)}."
+            raise ValueError(f"{wrong} To fix this, use the model that made it.")
         queries = (queries - self.facts["mean"]) / self.facts["spread"]
         return [self._nearest(query, min(count, len(self))) for query in queries.astype(np.float32)]
 
@@ -73,9 +72,6 @@ class Index:
             known = None if label == table.UNLABELLED else int(label)
             hits.append(Hit(str(source), int(index), known, float(distances[i])))
         return hits
-
-
-_IDENTITY = ("source", "index", "label")
 
 
 def build(tables: Sequence[Path], folder: Path) -> Index:
@@ -145,8 +141,6 @@ def _usearch() -> Any:
     try:
         import usearch.index
     except ImportError as error:
-        raise ImportError(
-            f"More than {EXACT:,} graphs are searched by usearch, which is not installed. To fix "
-            "this: pip install 'artlas[search]'"
-        ) from error
+        wrong = f"More than {EXACT:,} graphs are searched by usearch, which is not installed."
+        raise ImportError(f"{wrong} To fix this: pip install 'artlas[search]'") from error
     return usearch.index

@@ -219,7 +219,8 @@ def test_time_left_is_shown(tmp_path, triangle, monkeypatch):
             return 0
 
         def update(self, task, **fields):
-            told.append((round(fields["completed"], 2), fields["left"], fields["graphs"]))
+            graphs = int(fields["speed"].split()[0])
+            told.append((round(fields["completed"], 2), fields["left"], graphs))
 
     monkeypatch.setattr("artlas.cli.embed.Progress", Bar)
     for name in "abc":

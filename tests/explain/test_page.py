@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 import artlas
 from artlas.cli import app
 from artlas.errors import ReadError
-from artlas.explain import explanation, page, spring_layout
-from artlas.explain.explanation import explain
+from artlas.explain import explanation, page
+from artlas.explain.explanation import explain, spring_layout
 from artlas.method import checkpoint
 from artlas.training import pretraining_coverage
 from artlas.training.pretraining_coverage import PretrainingCoverage
@@ -111,15 +111,15 @@ def test_large_graphs_are_drawn_in_part(model):
 
 def test_layout_puts_neighbours_closer_than_others():
     graph = artlas.Graphs.from_networkx([nx.grid_2d_graph(6, 6)])
-    at = spring_layout.spring_layout(graph)
+    at = spring_layout(graph)
     assert at.min() == 0
     assert at.max() == 1
-    np.testing.assert_array_equal(at, spring_layout.spring_layout(graph))
+    np.testing.assert_array_equal(at, spring_layout(graph))
     row = np.repeat(np.arange(36), graph.row_ptr.diff().numpy())
     edges = np.linalg.norm(at[row] - at[graph.col.numpy()], axis=1)
     every = np.linalg.norm(at[:, None] - at, axis=2)
     assert edges.mean() < 0.5 * every.mean()
-    assert spring_layout.spring_layout(artlas.Graphs.from_edges([(1, [[], []])])).shape == (1, 2)
+    assert spring_layout(artlas.Graphs.from_edges([(1, [[], []])])).shape == (1, 2)
 
 
 def test_reference_of_a_run_and_of_the_shipped_models(tmp_path, karate):

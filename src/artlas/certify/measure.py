@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from artlas.certify.certificate import TOLERANCE, Array, Certificate, Interval, judge_statements
 from artlas.errors import raise_graph_error
@@ -56,7 +55,9 @@ def certify(
             f"leave out graphs of more than {MOST_NODES:,} nodes, or pass neighbourhoods in them "
             "(artlas.ego_graphs)",
         )
-    drawn = _draw_pairs(len(graphs), pairs, rng)
+    drawn = np.stack(np.triu_indices(len(graphs), 1), axis=1).astype(np.int64)
+    if len(drawn) > pairs:
+        drawn = drawn[np.sort(rng.choice(len(drawn), pairs, replace=False))]
     epsilon, relations = model.config.measure_epsilon, model.atlas.relations().detach()
 
     total, report = len(graphs) + len(drawn), progress or (lambda done, total: None)
@@ -99,14 +100,6 @@ def certify(
     )
     statements = judge_statements(certificate, recomputed, relaxation)
     return dataclasses.replace(certificate, statements=statements)
-
-
-def _draw_pairs(graphs: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """List all pairs of different graphs, or draw ``most`` of them, [P, 2]."""
-    pairs = np.stack(np.triu_indices(graphs, 1), axis=1).astype(np.int64)
-    if len(pairs) <= most:
-        return pairs
-    return pairs[np.sort(rng.choice(len(pairs), most, replace=False))]
 
 
 def _from_couplings(model: ART, graphs: Graphs) -> tuple[Array, Array]:

@@ -59,13 +59,8 @@ def certify(
     The exit code is 2 if one is violated.
     """
     errors = error_console()
-    with exit_on_errors(
-        GraphError,
-        ImportError,
-        RuntimeError,
-        OSError,
-        interrupted="Stopped by Ctrl-C; nothing was written.",
-    ):
+    stopped = "Stopped by Ctrl-C; nothing was written."
+    with exit_on_errors(GraphError, ImportError, RuntimeError, OSError, interrupted=stopped):
         loaded = checkpoint.load(model)
         names, graphs = _read(inputs, format)
         hidden = quiet or not errors.is_terminal

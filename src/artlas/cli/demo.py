@@ -78,7 +78,10 @@ def demo(
     }
     demo_tables.print_accuracy(console, tests, accuracy)
 
-    structure = {name: _structure(model, data.graphs) for name, data in unseen.items()}
+    structure = {}  # vectors with degree / maximum degree as the only feature, [G, K + M]
+    for name, data in unseen.items():
+        graphs = data.graphs.with_features(datasets.relative_degree(data.graphs))
+        structure[name] = np.asarray(model.embed(graphs, "paper"))
     described = _describe_networks(model, networks, tests["families"], structure)
     demo_tables.print_networks(console, described, NEIGHBOURS)
     files = _draw(console, model, tests["families"], networks, structure, out)
@@ -160,11 +163,6 @@ def _fit(model: ART, graphs: Graphs) -> dict[str, float]:
     """Measure mean coverage, and mean gain over the independent coupling."""
     alignment = model.align(graphs)
     return {"coverage": float(alignment.coverage.mean()), "gain": float(alignment.gain.mean())}
-
-
-def _structure(model: ART, graphs: Graphs) -> Vectors:
-    """Embed the graphs with degree / maximum degree as their only feature, [G, K + M]."""
-    return np.asarray(model.embed(graphs.with_features(datasets.relative_degree(graphs)), "paper"))
 
 
 def _accuracies(

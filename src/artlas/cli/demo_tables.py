@@ -17,12 +17,10 @@ TRAINED, UNTRAINED = "ART z, trained", "ART z, untrained"
 
 def print_alignment(console: Console, alignment: dict[str, dict[str, dict[str, float]]]) -> None:
     """Print coverage and gain of the unseen graphs before and after training."""
-    rows = []
     for name, fits in alignment.items():
-        coverage = [f"{fit['coverage']:.4f}" for fit in fits.values()]
-        rows.append([name, *coverage, *(f"{fit['gain']:z.2%}" for fit in fits.values())])
-    heads = ["unseen graphs", "coverage, untrained", "trained", "gain, untrained", "trained"]
-    _print_table(console, "Alignment", heads, rows)
+        coverage = " -> ".join(f"{fit['coverage']:.4f}" for fit in fits.values())
+        gain = " -> ".join(f"{fit['gain']:z.2%}" for fit in fits.values())
+        console.print(f"[bold]{name}[/], unseen: coverage {coverage}, gain {gain} by training")
     console.print(
         "[dim]coverage is the loss; gain is the share of the independent coupling's energy\n"
         "that alignment saves; at 0 the couplings do not distinguish nodes.[/]\n"

@@ -55,29 +55,23 @@ def embed(
     Inputs that cannot be read are reported and left out; the exit code is then 1.
     """
     console = error_console()
+    stopped = "Stopped by Ctrl-C. Finished work is kept; rerun the command to resume."
     with (
         tempfile.TemporaryDirectory(prefix="artlas-") as folder,
-        exit_on_errors(
-            GraphError,
-            ClusterError,
-            ValueError,
-            ImportError,
-            interrupted="Stopped by Ctrl-C. Finished work is kept; rerun the command to resume.",
-        ),
+        exit_on_errors(GraphError, ClusterError, ValueError, ImportError, interrupted=stopped),
     ):
         try:
-            cluster = _cluster(engine, workers, address)
+            if engine == "local" and (workers or address):
+                raise ValueError("--workers and --address need a cluster: add --engine ray.")
             files = find_inputs(inputs, format, Path(folder))
             run = Run(out, files, checkpoint.load(model), representation, budget << 20)
-            work = run.embed if cluster is None else functools.partial(cluster.embed, run)
+            work = run.embed
+            if engine == "ray":
+                work = functools.partial(Cluster(workers, address).embed, run)
             outcome = _work(work, run, console, quiet)
         except OSError as error:
-            console.print(
-                f"Writing failed: {error}. Finished work is kept; free some space, then rerun the "
-                "command to resume.",
-                style="red",
-                markup=False,
-            )
+            fix = "Finished work is kept; free some space, then rerun the command to resume."
+            console.print(f"Writing failed: {error}. {fix}", style="red", markup=False)
             raise typer.Exit(1) from error
     for text in outcome.failures.values():
         console.print(f"left out: {text}", style="red", markup=False)
@@ -85,14 +79,6 @@ def embed(
         console.print(f"{outcome.graphs:,} graphs in {out}", markup=False)
     if outcome.failures:
         raise typer.Exit(1)
-
-
-def _cluster(engine: str, workers: int, address: str | None) -> Cluster | None:
-    if engine == "ray":
-        return Cluster(workers, address)
-    if workers or address:
-        raise ValueError("--workers and --address need a cluster: add --engine ray.")
-    return None
 
 
 class _AlignedShare(ProgressColumn):
@@ -115,25 +101,20 @@ def _work(
     columns = (
         TextColumn("{task.description}"),
         BarColumn(20),
-        TextColumn("{task.fields[graphs]:,} graphs, {task.fields[rate]:,.0f} per second"),
+        TextColumn("{task.fields[speed]}"),
         _AlignedShare(run),
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
     )
     hidden = quiet or not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
-        task = bar.add_task("reading", total=1.0, graphs=0, rate=0.0, left="")
+        task = bar.add_task("reading", total=1.0, speed="", left="")
 
         def show(at: At) -> None:
             passed = bar.tasks[task].elapsed or 1e-9
-            left = at.seconds_left(passed)
-            bar.update(
-                task,
-                completed=at.share,
-                description=at.name,
-                graphs=at.graphs,
-                rate=at.graphs / passed,
-                left="" if left is None else f"{timedelta(seconds=round(left))} left",
-            )
+            seconds = at.seconds_left(passed)
+            left = "" if seconds is None else f"{timedelta(seconds=round(seconds))} left"
+            speed = f"{at.graphs:,} graphs, {at.graphs / passed:,.0f} per second"
+            bar.update(task, completed=at.share, description=at.name, speed=speed, left=left)
 
         return work(show)

@@ -28,12 +28,8 @@ def explain(
     with exit_on_errors(GraphError, OSError):
         loaded, graphs = checkpoint.load(model), read(graph, format, verbose=False)
         if number >= len(graphs):
-            raise_read_error(
-                graph,
-                f"there is no graph {number}",
-                f"{len(graphs)}",
-                f"pass --number from 0 to {len(graphs) - 1}",
-            )
+            fix = f"pass --number from 0 to {len(graphs) - 1}"
+            raise_read_error(graph, f"there is no graph {number}", f"{len(graphs)}", fix)
         title = graph.name if len(graphs) == 1 else f"{graph.name}, graph {number}"
         reference = pretraining_coverage.load(model)
         explanation = explain_graph(loaded, graphs[number], title, reference)

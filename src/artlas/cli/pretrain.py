@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -51,7 +51,9 @@ def pretrain(
     resume: Resume = False,
 ) -> None:
     """Learn an atlas from unlabelled graphs, one domain per file."""
-    training = parse_settings(epochs, batch, rate, seed, plateau, patience)
+    training = parse_settings(
+        epochs=epochs, batch=batch, rate=rate, seed=seed, plateau=plateau, patience=patience
+    )
     run(lambda verbose: load_files(inputs, centres, seed, verbose), training, preset, out, resume)
 
 
@@ -71,14 +73,10 @@ def load_files(paths: list[Path], centres: int, seed: int, verbose: bool) -> Sou
     return sources
 
 
-def parse_settings(
-    epochs: int, batch: int, rate: float, seed: int, plateau: float | None, patience: int
-) -> PretrainConfig:
+def parse_settings(**options: Any) -> PretrainConfig:
     """Turn the training options into settings; an invalid one is a usage error."""
     try:
-        return PretrainConfig(
-            epochs=epochs, batch=batch, rate=rate, seed=seed, plateau=plateau, patience=patience
-        )
+        return PretrainConfig(**options)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
 
@@ -92,14 +90,9 @@ def run(
     presets = {"paper": ArtConfig(seed=seed), "released": ArtConfig.released(seed=seed)}
     if preset not in presets:
         raise typer.BadParameter(f"--preset is paper or released, got {preset!r}.")
-    with exit_on_errors(
-        GraphError,
-        TrainingError,
-        FileExistsError,
-        ValueError,
-        interrupted=f"Stopped by Ctrl-C; progress is kept in {out}. Add --resume to continue.",
-        quiet=not first,
-    ):
+    stopped = f"Stopped by Ctrl-C; progress is kept in {out}. Add --resume to continue."
+    errors = (GraphError, TrainingError, FileExistsError, ValueError)
+    with exit_on_errors(*errors, interrupted=stopped, quiet=not first):
         sources = load(first)
         with TrainingBar(console) as bar:
             train(sources, presets[preset], training, out, resume, bar.show_training)

@@ -58,10 +58,8 @@ def evaluate(
     """
     rows, targets = np.asarray(values, dtype=np.float64), np.asarray(labels)
     if len(rows) != len(targets):
-        raise ValueError(
-            f"There are {len(rows)} representations for {len(targets)} labels. "
-            "To fix this, pass one row per label."
-        )
+        wrong = f"There are {len(rows)} representations for {len(targets)} labels."
+        raise ValueError(f"{wrong} To fix this, pass one row per label.")
     hits = [np.mean(predict(rows, targets, e, head) == targets[e.query]) for e in episodes]
     return Accuracy(np.array(hits, dtype=np.float64))
 

@@ -30,8 +30,7 @@ def degree_histogram(graphs: Graphs, bins: int = 12) -> Matrix:
     owner = np.repeat(np.arange(len(graphs)), graphs.sizes.numpy())
     degree = np.minimum(graphs.degree.numpy().astype(np.int64), bins - 1)
     counts = np.bincount(owner * bins + degree, minlength=len(graphs) * bins)
-    shares: Matrix = counts.reshape(-1, bins) / _sizes(graphs)[:, None]
-    return shares
+    return counts.reshape(-1, bins) / _sizes(graphs)[:, None]
 
 
 def size(graphs: Graphs) -> Matrix:
@@ -42,8 +41,7 @@ def size(graphs: Graphs) -> Matrix:
 
 
 def _sizes(graphs: Graphs) -> Matrix:
-    counts: Matrix = graphs.sizes.numpy().astype(np.float64)
-    return counts
+    return graphs.sizes.numpy().astype(np.float64)
 
 
 CONTROLS: dict[str, Callable[[Graphs], Matrix]] = {

@@ -28,7 +28,14 @@ def draw_episode(labels: ArrayLike, seed: int, shots: int = 5, queries: int = 50
     shared by all classes. The first ``shots`` are support, up to ``queries`` of the rest are query.
     A class of n < shots members has max(1, n - 1) of them as support.
     """
-    values = _check(labels, shots, queries)
+    values = np.asarray(labels)
+    if values.ndim != 1 or len(values) == 0:
+        wrong = f"Episodes need one label per example; got shape {list(values.shape)}."
+        raise ValueError(f"{wrong} To fix this, pass a vector of class numbers.")
+    if shots < 1 or queries < 1:
+        raise ValueError(
+            f"Episodes need at least one shot and one query per class; got {shots} and {queries}."
+        )
     rng = np.random.default_rng(seed)
     support, query = [], []
     for label in np.unique(values):
@@ -62,17 +69,3 @@ def hash_episodes(episodes: Sequence[Episode]) -> str:
             digest.update(np.int64(len(part)).astype("<i8").tobytes())
             digest.update(part.astype("<i8").tobytes())
     return digest.hexdigest()
-
-
-def _check(labels: ArrayLike, shots: int, queries: int) -> NDArray[np.int64]:
-    values = np.asarray(labels)
-    if values.ndim != 1 or len(values) == 0:
-        raise ValueError(
-            f"Episodes need one label per example; got shape {list(values.shape)}. "
-            "To fix this, pass a vector of class numbers."
-        )
-    if shots < 1 or queries < 1:
-        raise ValueError(
-            f"Episodes need at least one shot and one query per class; got {shots} and {queries}."
-        )
-    return values

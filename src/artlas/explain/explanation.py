@@ -1,4 +1,4 @@
-"""Compute what the page about one graph shows."""
+"""Compute what the page about one graph shows, and where its nodes are drawn."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas.explain.spring_layout import spring_layout
 from artlas.graphs.collection import Graphs
 from artlas.method.model import ART
 from artlas.nodes.ego import PprConfig, ego_graphs
@@ -71,3 +70,27 @@ def explain(
         relations=model.atlas.relations().detach().double().numpy(),
         reference=reference,
     )
+
+
+def spring_layout(graph: Graphs, iterations: int = 200) -> Array:
+    """Compute positions in the unit square, [n, 2]; deterministic, O(n^2) per iteration.
+
+    Edges pull like springs, and all nodes repel each other.
+    """
+    size = graph.num_nodes
+    row = np.repeat(np.arange(size), graph.row_ptr.diff().numpy())
+    col = graph.col.numpy()
+    position = np.random.default_rng(0).uniform(-1, 1, (size, 2))
+    ideal = 1.6 / np.sqrt(size)
+    for step in range(iterations):
+        offset = position[:, None] - position
+        squared = np.maximum((offset**2).sum(2), 1e-6)
+        force = (offset * (ideal**2 / squared)[:, :, None]).sum(1)
+        along = position[col] - position[row]
+        pull = along * (np.linalg.norm(along, axis=1) / ideal)[:, None]
+        np.add.at(force, row, pull)
+        force -= 0.3 * position  # keeps loosely connected parts in view
+        length = np.maximum(np.linalg.norm(force, axis=1, keepdims=True), 1e-9)
+        position += force / length * np.minimum(length, 0.15 * (1 - step / iterations) ** 1.5)
+    low, high = position.min(0), position.max(0)
+    return (position - low) / np.maximum(high - low, 1e-9)

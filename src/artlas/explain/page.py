@@ -5,9 +5,8 @@ from __future__ import annotations
 import html
 
 import numpy as np
-from numpy.typing import NDArray
 
-from artlas.explain.explanation import Array, Explanation
+from artlas.explain.explanation import Explanation
 from artlas.explain.html_page import document
 from artlas.figures import COLOURS, INK, MUTED, PALE
 from artlas.training.pretraining_coverage import PretrainingCoverage
@@ -17,9 +16,8 @@ NEAREST = 4  # bases shown
 
 def render(e: Explanation) -> str:
     """Render the page as HTML."""
-    nodes, edges = e.graph.num_nodes, e.graph.num_edges
+    nodes, edges, part = e.graph.num_nodes, e.graph.num_edges, ""
     nearest = np.argsort(e.energies, kind="stable")[:NEAREST]
-    part = ""
     if len(e.drawn) < nodes:
         part = f" Only the {len(e.drawn)} nodes around the node of largest degree are drawn."
     sections = [
@@ -47,32 +45,29 @@ def render(e: Explanation) -> str:
 def _summary(e: Explanation) -> str:
     """Say in plain sentences how well the atlas covers this graph, and what alignment gains."""
     distance, best = float(e.coordinates.min()), int(e.energies.argmin())
-    sentences = []
     if e.reference is None:
-        sentences.append("There is no record of the pretraining graphs to compare it with.")
+        text = "There is no record of the pretraining graphs to compare it with."
     elif e.reference.outside(distance):
-        sentences.append(
+        text = (
             "<strong>This graph lies outside what the model was trained on:</strong> it is farther "
             "from its nearest base than 99 % of the pretraining graphs, so use its vector with "
             "care."
         )
     else:
-        share = e.reference.percentile(distance)
-        sentences.append(
-            f"The atlas covers it: {share:.0f} % of the pretraining graphs are nearer to their "
-            "nearest base."
+        text = (
+            f"The atlas covers it: {e.reference.percentile(distance):.0f} % of the pretraining "
+            "graphs are nearer to their nearest base."
         )
         if e.reference.unusual(distance):
-            sentences.append(
-                "It is nearer than 99 % of them, but this says little here: a graph sparser than "
+            text += (
+                " It is nearer than 99 % of them, but this says little here: a graph sparser than "
                 "those of pretraining is near to any sparse base, whatever its shape. Look at the "
                 "gain."
             )
-    sentences.append(
-        f"Its nearest base is number {best + 1}, at distance {distance:.3f}; alignment saves "
-        f"{100 * e.gain[best]:.1f} % of the energy of the independent coupling."
+    return (
+        f"{text} Its nearest base is number {best + 1}, at distance {distance:.3f}; alignment "
+        f"saves {100 * e.gain[best]:.1f} % of the energy of the independent coupling."
     )
-    return " ".join(sentences)
 
 
 def _drawing(e: Explanation, side: int = 620) -> str:
@@ -86,7 +81,7 @@ def _drawing(e: Explanation, side: int = 620) -> str:
     )
     radius = float(np.clip(70 / np.sqrt(len(at)), 3, 9))
     strongest = e.roles.argmax(1)
-    counts = np.bincount(strongest, minlength=e.roles.shape[1])
+    counts = np.bincount(strongest)
     by_frequency = [int(r) for r in np.argsort(-counts, kind="stable") if counts[r]]
     colour = {role: _colour(rank) for rank, role in enumerate(by_frequency)}
     names, circles = e.graph.ids, []
@@ -100,7 +95,9 @@ def _drawing(e: Explanation, side: int = 620) -> str:
             f"stroke=white><title>{name}: {top}</title></circle>"
         )
     legend = "".join(
-        _legend(i, side + 20, f"role {role + 1}: {_count_nodes(counts[role])}")
+        _legend(
+            i, side + 20, f"role {role + 1}: {counts[role]} node{'s' if counts[role] != 1 else ''}"
+        )
         for i, role in enumerate(by_frequency[:12])
     )
     return (
@@ -108,10 +105,6 @@ def _drawing(e: Explanation, side: int = 620) -> str:
         f"aria-label='the graph, coloured by role'><path d='{lines}' stroke='{PALE}' fill=none />"
         f"{''.join(circles)}{legend}</svg>"
     )
-
-
-def _count_nodes(count: int) -> str:
-    return "1 node" if count == 1 else f"{count} nodes"
 
 
 def _colour(rank: int) -> str:
@@ -146,34 +139,29 @@ def _base(e: Explanation, k: int, side: int = 210) -> str:
 
 def _heat(value: float) -> str:
     """Shade 0 to 1 from white to dark blue."""
-    low, high = np.array([255, 255, 255]), np.array([8, 48, 107])
-    return "#" + "".join(f"{round(c):02x}" for c in low + value * (high - low))
+    shade = 255 + value * (np.array([8, 48, 107]) - 255)
+    return "#" + "".join(f"{round(c):02x}" for c in shade)
 
 
-def _map(
-    e: Explanation, reference: PretrainingCoverage, width: int = 620, height: int = 380
-) -> str:
+def _map(e: Explanation, reference: PretrainingCoverage) -> str:
     """Draw the coordinates of the pretraining graphs and of this graph in their principal plane."""
+    width, height = 620, 380
     known = np.concatenate(list(reference.domains.values()))
     mean, spread = known.mean(0), np.maximum(known.std(0), 1e-9)
     _, _, axes = np.linalg.svd((known - mean) / spread, full_matrices=False)
 
-    def project(q: Array) -> Array:
-        return ((q - mean) / spread) @ axes[:2].T
-
-    everything = np.concatenate([project(known), project(e.coordinates[None])])
-    low, high = everything.min(0), everything.max(0)
-    box = np.array([width - 24, height - 24])
-
-    def place(q: Array) -> NDArray[np.float64]:
-        return 12 + box * (project(q) - low) / np.maximum(high - low, 1e-9)
-
+    points = (np.concatenate([known, e.coordinates[None]]) - mean) / spread @ axes[:2].T
+    low, high = points.min(0), points.max(0)
+    points = 12 + [width - 24, height - 24] * (points - low) / np.maximum(high - low, 1e-9)
+    ends = np.cumsum([len(q) for q in reference.domains.values()])
     marks = []
-    for i, (name, q) in enumerate(reference.domains.items()):
-        circles = "".join(f"<circle cx={x:.1f} cy={y:.1f} r=3 />" for x, y in place(q))
+    for i, (name, places) in enumerate(
+        zip(reference.domains, np.split(points, ends), strict=False)
+    ):
+        circles = "".join(f"<circle cx={x:.1f} cy={y:.1f} r=3 />" for x, y in places)
         marks.append(f"<g fill='{_colour(i)}' fill-opacity=.55>{circles}</g>")
         marks.append(_legend(i, width + 16, html.escape(name)))
-    x, y = place(e.coordinates[None])[0]
+    x, y = points[-1]
     star = f"<text x={x:.1f} y={y + 8:.1f} font-size=26 text-anchor=middle fill='{INK}'>★</text>"
     return (
         f"<svg id=map viewBox='0 0 {width + 150} {height}' width={width + 150} role=img "

@@ -33,7 +33,11 @@ BLOCK = 1 << 20
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 _STREAM_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)
 _ARCHIVE_ERRORS = (*_STREAM_ERRORS, zipfile.BadZipFile, NotImplementedError)
-_BY_HAND = "unpack it by hand if you trust it"
+_BY_HAND, _NEVER = "unpack it by hand if you trust it", "do not use it"
+_NPY_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 
 def check_file(path: Path) -> int:
@@ -64,8 +68,8 @@ def read_bytes(path: Path) -> bytes:
                     got = f"more than {allowed:,} bytes from {packed:,}"
                     raise_read_error(path, "this unpacks to far too much", got, _BY_HAND)
     except _STREAM_ERRORS as error:
-        fix = "download or compress it again"
-        raise_read_error(path, "this cannot be unpacked", str(error), fix)
+        wrong, fix = "this cannot be unpacked", "download or compress it again"
+        raise_read_error(path, wrong, str(error), fix)
     return out.getvalue()
 
 
@@ -111,10 +115,9 @@ def _check_members(path: Path, archive: zipfile.ZipFile) -> None:
         name, got = PurePosixPath(member.filename.replace("\\", "/")), quoted(member.filename)
         drive = len(name.parts) > 0 and name.parts[0].endswith(":")
         if name.is_absolute() or ".." in name.parts or drive or "\0" in member.filename:
-            wrong = "the archive would write outside its folder"
-            raise_read_error(path, wrong, got, "do not use it")
+            raise_read_error(path, "the archive would write outside its folder", got, _NEVER)
         if (member.external_attr >> 16) & 0o170000 == 0o120000:
-            raise_read_error(path, "the archive holds a link", got, "do not use it")
+            raise_read_error(path, "the archive holds a link", got, _NEVER)
         if member.flag_bits & 1:
             raise_read_error(path, "the archive is encrypted", got, _BY_HAND)
     # Only the total is limited: a single array of equal numbers may shrink a thousandfold.
@@ -148,9 +151,8 @@ def _copy_member(
             while block := stream.read(BLOCK):
                 left -= len(block)
                 if left < 0:
-                    wrong = "a member is longer than the archive says"
                     got = f"more than {member.file_size:,} bytes in {name}"
-                    raise_read_error(path, wrong, got, "do not use it")
+                    raise_read_error(path, "a member is longer than the archive says", got, _NEVER)
                 out.write(block)
     except (*_ARCHIVE_ERRORS, RuntimeError) as error:
         wrong, got = "a member of the archive cannot be unpacked", f"{name}: {error}"
@@ -166,8 +168,8 @@ def read_npz(path: Path, only: Collection[str] | None = None) -> dict[str, NDArr
             if member.filename.endswith(".npy") and (only is None or name in only):
                 arrays[name] = _read_npy(path, archive, member)
     if not arrays:
-        fix = "write it by numpy.savez"
-        raise_read_error(path, "the archive holds no arrays", "no .npy member", fix)
+        wrong, got = "the archive holds no arrays", "no .npy member"
+        raise_read_error(path, wrong, got, "write it by numpy.savez")
     return arrays
 
 
@@ -177,9 +179,9 @@ def _read_npy(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> 
         with archive.open(member) as stream:
             shape, fortran, dtype = _npy_header(stream)
             if dtype.hasobject:
-                wrong, got = "the file holds pickled objects", f"{where} of Python objects"
-                got += ", which could run code"
-                raise_read_error(path, wrong, got, "store plain arrays instead")
+                got = f"{where} of Python objects, which could run code"
+                safe = "store plain arrays instead"
+                raise_read_error(path, "the file holds pickled objects", got, safe)
             if dtype.kind not in "biufcSU" or dtype.itemsize == 0 or dtype.subdtype is not None:
                 got = f"{where} of {quoted(str(dtype))}"
                 raise_read_error(path, "an array holds neither numbers nor text", got, fix)
@@ -205,13 +207,9 @@ def _npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Read the header of an .npy file; raise OSError if it is none."""
     try:
         version = np.lib.format.read_magic(stream)
-        read = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }.get(version)
-        if read is None:
+        if version not in _NPY_HEADERS:
             raise ValueError(f"version {version} of the format")
-        shape, fortran, dtype = read(stream)
+        shape, fortran, dtype = _NPY_HEADERS[version](stream)
         if len(shape) > 32 or not all(type(n) is int and 0 <= n < 2**48 for n in shape):
             raise ValueError(f"shape {list(shape)}")
     except RuntimeError:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -41,13 +42,10 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):
         """Embed the graphs, [n, d]."""
         check_is_fitted(self)
         graphs = as_graphs(X)
-        if _width(graphs) != self.n_node_features_in_:
-            raise_graph_error(
-                f"the nodes have {_width(graphs)} features, but {self.n_node_features_in_} when "
-                "fitted",
-                f"{graphs!r}",
-                "give all graphs the same features",
-            )
+        width, fitted = _width(graphs), self.n_node_features_in_
+        if width != fitted:
+            wrong = f"the nodes have {width} features, but {fitted} when fitted"
+            raise_graph_error(wrong, f"{graphs!r}", "give all graphs the same features")
         return np.asarray(self.model_.embed(graphs, self.representation).cpu())
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
@@ -94,12 +92,10 @@ class _Head(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Compute the softmax of the scores, [n, C]."""
-        scores = self._scores(X)
-        shares = np.exp(scores - scores.max(1, keepdims=True))
-        return shares / shares.sum(1, keepdims=True)
+        return np.asarray(softmax(self._scores(X), axis=1))
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
-        rows = self._scaled(X)
+        rows = self._scaled(X)  # first, as it refuses an estimator that is not fitted
         return self.head_.scores(rows)
 
     def _scaled(self, X: Any) -> NDArray[np.float64]:

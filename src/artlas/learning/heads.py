@@ -112,12 +112,32 @@ class Linear:
 
 
 def _logistic(rows: NDArray[np.float64], targets: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Find the optimal weights [r, C] for rows [S, r], with the biases as an extra last row."""
+    """Find the optimal weights [r, C] for rows [S, r], with the biases as an extra last row.
+
+    Newton's method with conjugate gradients and step halving.
+    """
     one_hot = np.eye(int(targets.max()) + 1)[targets]
     weight = (len(targets) / (one_hot.shape[1] * one_hot.sum(0)))[targets]
     problem = _Logistic(np.column_stack([rows, np.ones(len(rows))]), one_hot, weight)
-    start = np.zeros((rows.shape[1] + 1, one_hot.shape[1]))
-    return problem.minimum(start)
+    W = np.zeros((rows.shape[1] + 1, one_hot.shape[1]))
+    loss, grad, shares = problem.value(W)
+    first = np.abs(grad).max()
+    for _ in range(200):
+        size = np.abs(grad).max()
+        if size < 1e-9 * max(first, 1.0):
+            break
+        step = problem.newton_step(grad, shares, min(0.1, (size / max(first, 1e-300)) ** 0.5))
+        length, slope = 1.0, float((grad * step).sum())
+        while length > 1e-8:
+            candidate = W - length * step
+            new, *rest = problem.value(candidate)
+            if new <= loss - 1e-4 * length * slope:
+                break
+            length /= 2
+        else:  # no step lowers the loss further
+            break
+        W, loss, (grad, shares) = candidate, new, rest
+    return W
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,30 +160,7 @@ class _Logistic:
         grad[:-1] += W[:-1]
         return float(loss + 0.5 * (W[:-1] ** 2).sum()), grad, shares
 
-    def minimum(self, W: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Minimise by Newton's method with conjugate gradients and step halving, from W."""
-        loss, grad, shares = self.value(W)
-        first = np.abs(grad).max()
-        for _ in range(200):
-            size = np.abs(grad).max()
-            if size < 1e-9 * max(first, 1.0):
-                break
-            step = self._newton_step(grad, shares, min(0.1, (size / max(first, 1e-300)) ** 0.5))
-            length, slope = 1.0, float((grad * step).sum())
-            while length > 1e-8:
-                candidate = W - length * step
-                new, *rest = self.value(candidate)
-                if new <= loss - 1e-4 * length * slope:
-                    break
-                length /= 2
-            else:  # no step lowers the loss further
-                break
-            W, loss, (grad, shares) = candidate, new, rest
-        return W
-
-    def _newton_step(
-        self, grad: NDArray[np.float64], shares: Any, tolerance: float
-    ) -> NDArray[np.float64]:
+    def newton_step(self, grad: Any, shares: Any, tolerance: float) -> NDArray[np.float64]:
         """Solve Hessian x step = grad by conjugate gradients, preconditioned by the diagonal."""
         weighted = self.weight[:, None] * shares
         ridge = np.ones((len(grad), 1))
@@ -198,8 +195,6 @@ HEADS: dict[str, type[Prototypes] | type[Linear]] = {"prototype": Prototypes, "l
 def _matrix(values: ArrayLike, what: str) -> NDArray[np.float64]:
     matrix = np.asarray(values, dtype=np.float64)
     if matrix.ndim != 2:
-        raise ValueError(
-            f"The {what} must be one row per example; got shape {list(matrix.shape)}. "
-            "To fix this, reshape one value per example to [n, 1]."
-        )
+        wrong = f"The {what} must be one row per example; got shape {list(matrix.shape)}."
+        raise ValueError(f"{wrong} To fix this, reshape one value per example to [n, 1].")
     return matrix

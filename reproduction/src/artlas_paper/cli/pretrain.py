@@ -44,7 +44,9 @@ def pretrain(
 ) -> None:
     """Learn an atlas from the unlabelled graphs of several datasets."""
     names = sources.split(",")
-    training = parse_settings(epochs, batch, rate, seed, plateau, patience)
+    training = parse_settings(
+        epochs=epochs, batch=batch, rate=rate, seed=seed, plateau=plateau, patience=patience
+    )
     run(lambda verbose: load_sources(names, root, centres, verbose), training, preset, out, resume)
 
 
