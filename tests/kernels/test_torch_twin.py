@@ -38,8 +38,9 @@ def gradients(energies, inputs, seed=5):
 
 def hard_masks(nodes, roles, structure, scale):
     """Which pairs of each block the twin finds hard."""
+    options = {"scale": scale, "clamp": None, "steps": 1}
     return [
-        torch_sinkhorn.Block(chunk, rows, roles[bases], scale, None).hard
+        torch_sinkhorn.Block(chunk, rows, roles[bases], options).hard
         for chunk, rows, slices in torch_twin._blocks(nodes, roles, structure)
         for bases in slices
     ]

@@ -1,21 +1,37 @@
-"""Compiled kernels behind PyTorch's interface: float32 on the CPU."""
+"""Compiled kernels and readers behind PyTorch's and NumPy's interfaces: float32 on the CPU."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Unpack
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Unpack
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
-from artlas.kernels.compiled import core
-from artlas.kernels.options import Mixing, Sinkhorn
-from artlas.kernels.structure import Classes, Structure
+from artlas.kernels.structure import Classes, Mixing, Sinkhorn, Structure, SymmetricProduct
 
 WIDTH_UNIT = 32  # encoder widths are padded to multiples of this
+
+# The extension modules, or None where artlas was installed without a compiler.
+core: Any = None  # couplings, energies, encoder, iterative solver
+ingest: Any = None  # number tables, canonical rows, ego-graphs
+if find_spec("artlas.kernels._core") is not None:
+    try:
+        core = import_module("artlas.kernels._core")
+        ingest = import_module("artlas.kernels._ingest")
+    except ImportError as error:  # present but broken: never fall back in silence
+        raise ImportError(
+            f"artlas' compiled kernels are installed but do not load ({error}). "
+            "Reinstall artlas in this environment."
+        ) from error
+
+Walker: Any = getattr(ingest, "Walker", None)  # see ego_twin.Walker
 
 
 def isa() -> str:
@@ -107,21 +123,12 @@ def transport_features(
 
 def class_averages(x: Tensor, measure: Tensor | None, structure: Structure) -> Tensor:
     """Divide rows x [nodes, d] by their measure and average them over classes of alike nodes."""
-    classes = structure.classes
-    if classes is None and measure is None:
+    if structure.classes is None and measure is None:
         return x
     out = x.new_empty(structure.num_nodes, x.shape[1])
-    _call(
-        core.averages,
-        x,
-        structure.node_ptr,
-        out,
-        measure=measure,
-        class_of=None if classes is None else classes.class_of,
-        count=None if classes is None else classes.count,
-        sizes=None if classes is None else classes.sizes,
-        threads=torch.get_num_threads(),
-    )
+    classes = _of_classes(structure, "class_of", "count", "sizes")
+    threads = torch.get_num_threads()
+    _call(core.averages, x, structure.node_ptr, out, measure=measure, **classes, threads=threads)
     return out
 
 
@@ -175,25 +182,14 @@ def join_alike_nodes(structure: Structure, rounds: int) -> Structure:
 
 def neighbour_sum(h: Tensor, structure: Structure) -> Tensor:
     classes = structure.classes
-    return _NeighbourSum.apply(h if classes is None else h * classes.count[:, None], structure)
+    graph = structure.row_ptr, structure.col, None if classes is None else classes.weight
 
-
-class _NeighbourSum(torch.autograd.Function):
-    """A h; A is symmetric, so the gradient is the same product."""
-
-    @staticmethod
-    def forward(ctx: Any, h: Tensor, structure: Structure) -> Tensor:
-        ctx.structure = structure
-        h = h.detach().contiguous()
+    def multiply(h: Tensor) -> Tensor:
         out = torch.empty_like(h)
-        weight = None if structure.classes is None else structure.classes.weight
-        graph = structure.row_ptr, structure.col, weight
         _call(core.neighbour_sum, *graph, h, out, threads=torch.get_num_threads())
         return out
 
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return _NeighbourSum.apply(grad, ctx.structure), None
+    return SymmetricProduct.apply(multiply, h if classes is None else h * classes.count[:, None])
 
 
 def blocks(x: Tensor, degree: Tensor, structure: Structure) -> Tensor:
@@ -207,24 +203,13 @@ def blocks(x: Tensor, degree: Tensor, structure: Structure) -> Tensor:
 # --- Encoder --------------------------------------------------------------------------------------
 
 
-class PackedEncoder(NamedTuple):
-    """Encoder weights as the kernel reads them: input-major, widths padded to W with zeros.
+def pack_encoder(encoder: Any, projection: Tensor) -> dict[str, Tensor]:
+    """Pack an encoder and the projection [D, D] of its output as the kernel reads them.
 
-    lift_weight, lift_bias [W]; weights [layers, 2, W * W] of both linear maps; vectors
-    [layers, 4, W]: both biases, scale and shift of the norm; self_weight [layers]: 1 + epsilon;
-    projection [W, W].
+    Maps are input-major, and widths padded to W with zeros: lift_weight, lift_bias [W]; weights
+    [layers, 2, W * W] of both linear maps; vectors [layers, 4, W]: both biases, scale and shift of
+    the norm; self_weight [layers]: 1 + epsilon; projection [W, W].
     """
-
-    lift_weight: Tensor
-    lift_bias: Tensor
-    weights: Tensor
-    vectors: Tensor
-    self_weight: Tensor
-    projection: Tensor
-
-
-def pack_encoder(encoder: Any, projection: Tensor) -> PackedEncoder:
-    """Pack an encoder and the projection [D, D] of what it makes of the nodes."""
     more = -len(projection) % WIDTH_UNIT
     square = 0, more, 0, more
     maps = [m for layer in encoder.layers for m in (layer.inner, layer.outer)]
@@ -232,32 +217,62 @@ def pack_encoder(encoder: Any, projection: Tensor) -> PackedEncoder:
         torch.stack([layer.inner.bias, layer.outer.bias, layer.norm.weight, layer.norm.bias])
         for layer in encoder.layers
     ]
-    return PackedEncoder(
-        pad(encoder.lift.weight[:, 0], (0, more)),
-        pad(encoder.lift.bias, (0, more)),
-        torch.stack([pad(m.weight.T, square).flatten() for m in maps]).unflatten(0, (-1, 2)),
-        pad(torch.stack(vectors), (0, more)),
-        torch.cat([1 + layer.epsilon for layer in encoder.layers]),
-        pad(projection.T, square).contiguous(),
-    )
+    return {
+        "lift_weight": pad(encoder.lift.weight[:, 0], (0, more)),
+        "lift_bias": pad(encoder.lift.bias, (0, more)),
+        "weights": torch.stack([pad(m.weight.T, square).flatten() for m in maps]).unflatten(
+            0, (-1, 2)
+        ),
+        "vectors": pad(torch.stack(vectors), (0, more)),
+        "self_weight": torch.cat([1 + layer.epsilon for layer in encoder.layers]),
+        "projection": pad(projection.T, square).contiguous(),
+    }
 
 
-def encode(packed: PackedEncoder, width: int, structure: Structure, x: Tensor) -> Tensor:
+def encode(packed: dict[str, Tensor], width: int, structure: Structure, x: Tensor) -> Tensor:
     """Compute projected node embeddings [N, width] from degrees x [N], without gradients."""
     out = x.new_empty(structure.num_nodes, width)
-    classes = structure.classes
-    _call(
-        core.encode,
-        structure.row_ptr,
-        structure.col,
-        x,
-        out,
-        weight=None if classes is None else classes.weight,
-        count=None if classes is None else classes.count,
-        threads=torch.get_num_threads(),
-        **packed._asdict(),
-    )
+    more = {**_of_classes(structure, "weight", "count"), **packed}
+    graph, threads = (structure.row_ptr, structure.col), torch.get_num_threads()
+    _call(core.encode, *graph, x, out, **more, threads=threads)
     return out
+
+
+# --- Text, canonical rows, ego-graphs -------------------------------------------------------------
+
+
+def text_table(data: NDArray[np.uint8], columns: int | None, skip: int) -> Any:
+    """Measure a table in text without parsing it; its ``parse(out)`` writes [rows, columns]."""
+    return ingest.TextTable(data, columns or 0, skip, threads=torch.get_num_threads())
+
+
+def canonical(ends: NDArray[np.int32], nodes: int, first: int = 0) -> Any:
+    """Make entries [2, E] of nodes that count from ``first`` undirected, loop-free, sorted rows.
+
+    The result has row_ptr [nodes + 1] and col, and how many loops were dropped, duplicates merged
+    and one_way entries completed. It is None if a node is out of range.
+    """
+    return ingest.canonical(ends, nodes, first, threads=torch.get_num_threads())
+
+
+def canonical_text(data: NDArray[np.uint8], nodes: int, first: int) -> Any:
+    """Make canonical rows of the edges in text, two numbers a line; see :func:`canonical`.
+
+    None if they are not in ascending order, or if the text holds anything else.
+    """
+    table = text_table(data, 2, 0)
+    return ingest.canonical_text(table, nodes, first, threads=torch.get_num_threads())
+
+
+def induce(
+    row_ptr: NDArray[np.int64],
+    col: NDArray[np.int32],
+    node_ptr: NDArray[np.int64],
+    nodes: NDArray[np.int32],
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return row_ptr and col of the subgraphs that the nodes of every ego-graph induce."""
+    induced = ingest.induce(row_ptr, col, node_ptr, nodes, threads=torch.get_num_threads())
+    return induced.row_ptr, induced.col
 
 
 # --- Calls ----------------------------------------------------------------------------------------
@@ -270,17 +285,20 @@ def _call(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     return function(*views, **named)
 
 
+def _of_classes(structure: Structure, *names: str) -> dict[str, Tensor | None]:
+    """Return arguments about the classes of alike nodes, None where nodes are not merged."""
+    return {name: getattr(structure.classes, name, None) for name in names}
+
+
 def _problem(structure: Structure, options: Sinkhorn) -> Any:
     """Pack what all calls that align graphs with bases share."""
-    classes = structure.classes
     return _call(
         core.Problem,
         structure.node_ptr,
         structure.row_ptr,
         structure.col,
         structure.measure,
-        weight=None if classes is None else classes.weight,
-        sizes=None if classes is None else classes.sizes,
+        **_of_classes(structure, "weight", "sizes"),
         scale=options["scale"],
         clamp=math.inf if options["clamp"] is None else options["clamp"],
         steps=options["steps"],

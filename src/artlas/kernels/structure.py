@@ -1,10 +1,12 @@
-"""The structure of a batch of graphs as kernels read it: ragged CSR, node measure, and caches."""
+"""What kernels take: the structure of a batch of graphs, and the options of an alignment."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, TypedDict
 
 import torch
 from torch import Tensor
@@ -12,6 +14,24 @@ from torch import Tensor
 CSR_DEVICES = ("cpu", "cuda")  # where torch multiplies sparse_csr matrices
 _WASTE = 1.25  # padded rows per real row that a chunk may have
 _SMALL = 256  # padded rows below which a chunk is too small for its padding to matter
+
+
+class Sinkhorn(TypedDict):
+    """Options of Sinkhorn's iterations.
+
+    scale: factor of the logits; clamp: bound on their magnitude, or None; steps: iterations.
+    """
+
+    scale: float
+    clamp: float | None
+    steps: int
+
+
+class Mixing(Sinkhorn):
+    """Options of mixtures: temperature of the responsibilities; top_k bases to keep, or None."""
+
+    temperature: float
+    top_k: int | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +71,19 @@ class Adjacency:
 
     def __matmul__(self, x: Tensor) -> Tensor:
         return self.multiply(x, torch.empty_like(x, memory_format=torch.contiguous_format))
+
+
+class SymmetricProduct(torch.autograd.Function):
+    """``multiply(h)``, the product with a symmetric matrix, which is its own gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, multiply: Callable[[Tensor], Tensor], h: Tensor) -> Tensor:
+        ctx.multiply = multiply
+        return multiply(h.detach().contiguous())
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
+        return None, SymmetricProduct.apply(ctx.multiply, grad)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ import math
 import torch
 from torch import Tensor
 
-from artlas.kernels.structure import Chunk, wide
+from artlas.kernels.structure import Chunk, Sinkhorn, wide
 
 HARD = 70.0  # a pair with a wider row of logits is solved in the log domain
 TINY = 1e-8  # least denominator of the rounding
@@ -35,15 +35,16 @@ class Block:
         chunk: Chunk,
         rows: Tensor,
         roles: Tensor,
-        scale: float,
-        clamp: float | None,
+        options: Sinkhorn,
         state: State | None = None,
     ) -> None:
         """rows [b * n, D] of the chunk against roles [k, M, D]; ``state`` of an earlier solve."""
         self.shape = len(roles), len(chunk.graphs)
         self.mu = mu = chunk.measure.repeat(len(roles), 1).unsqueeze(-1)  # [P, n, 1]
-        logits = torch.bmm(rows.expand(len(roles), -1, -1), scale * roles.transpose(1, 2))
+        scaled = options["scale"] * roles.transpose(1, 2)
+        logits = torch.bmm(rows.expand(len(roles), -1, -1), scaled)
         logits = logits.view(-1, chunk.size, roles.shape[1])
+        clamp = options["clamp"]
         self.inside: Tensor | None = None
         if clamp is not None:
             self.inside = logits.abs() <= clamp if state is not None else None
@@ -54,11 +55,8 @@ class Block:
         if hard is None:
             self.parts = [(None, _Scaling(logits, mu, v))]
         else:
-            easy = ~hard
-            self.parts = [
-                (easy, _Scaling(logits[easy], mu[easy], v)),
-                (hard, _LogDomain(logits[hard], mu[hard], g)),
-            ]
+            easy = _Scaling(logits[~hard], mu[~hard], v)
+            self.parts = [(~hard, easy), (hard, _LogDomain(logits[hard], mu[hard], g))]
 
     @property
     def state(self) -> State:
