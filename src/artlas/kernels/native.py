@@ -19,7 +19,7 @@ from artlas.kernels.structure import Classes, Mixing, Sinkhorn, Structure, Symme
 WIDTH_UNIT = 32  # encoder widths are padded to multiples of this
 
 # The extension modules, or None where artlas was installed without a compiler.
-core: Any = None  # couplings, energies, encoder, iterative solver
+core: Any = None  # couplings, energies, encoder, iterative solver; isa(): avx512, avx2 or base
 ingest: Any = None  # number tables, canonical rows, ego-graphs
 if find_spec("artlas.kernels._core") is not None:
     try:
@@ -34,11 +34,6 @@ if find_spec("artlas.kernels._core") is not None:
 Walker: Any = getattr(ingest, "Walker", None)  # see ego_twin.Walker
 
 
-def isa() -> str:
-    """Return the instruction set in use: avx512, avx2 or base."""
-    return core.isa()
-
-
 # --- Couplings ------------------------------------------------------------------------------------
 
 
@@ -49,6 +44,13 @@ def energies(
     structure: Structure,
     **options: Unpack[Sinkhorn],
 ) -> tuple[Tensor, Tensor]:
+    r"""Compute energies and marginal residuals, [G, K] each; differentiable in the first three.
+
+    .. math:: e_{gk} = \chi_A + \chi_B - 2 \langle A T', T' B_k \rangle
+
+    nodes [N, D] and roles [K, M, D] are projected; their products times ``scale`` are the logits.
+    relations [K, M, M] must be symmetric.
+    """
     return _Energies.apply(nodes, roles, relations, structure, options)
 
 
@@ -88,18 +90,25 @@ class _Energies(torch.autograd.Function):
 
 def couplings(
     nodes: Tensor, roles: Tensor, structure: Structure, **options: Unpack[Sinkhorn]
-) -> Tensor:
+) -> list[Tensor]:
+    """Compute the rounded couplings, [K, N, M], of every graph: here it must be one."""
     bases, role_count = roles.shape[:2]
     out = nodes.new_empty(bases, structure.num_nodes, role_count)
     sides = [t.detach().contiguous() for t in (nodes, roles)]
     unused = nodes.new_zeros(bases, role_count, role_count)
     _call(core.couplings, _problem(structure, options), *sides, unused, out)
-    return out if structure.classes is None else structure.classes.split_rows(out)
+    return [out if structure.classes is None else structure.classes.split_rows(out)]
 
 
 def mixtures(
     nodes: Tensor, roles: Tensor, relations: Tensor, structure: Structure, **options: Unpack[Mixing]
 ) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Compute energies, residuals and the mixed coupling [N, M], without gradients.
+
+    .. math:: T_{mix} = \sum_k w_k T'_k, \quad w = \mathrm{softmax}_k(-e_k / \text{temperature})
+
+    With ``top_k`` the largest weights are kept and renormalised.
+    """
     mixed = nodes.new_empty(structure.num_nodes, roles.shape[1])
     energy, residual = _mix(nodes, roles, relations, structure, options, mixture=mixed)
     classes = structure.classes
@@ -115,6 +124,10 @@ def transport_features(
     measure: Tensor | None = None,
     **options: Unpack[Mixing],
 ) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Compute energies, residuals and :math:`H = N T_{mix}^\top X`, [G, M, d], for x [N, d].
+
+    Rows of x are divided by ``measure`` [N] of float64 first, where it is given.
+    """
     rows = class_averages(x.detach().contiguous(), measure, structure)
     moved = nodes.new_empty(structure.num_graphs, roles.shape[1], x.shape[1])
     energy, residual = _mix(nodes, roles, relations, structure, options, x=rows, transported=moved)
@@ -181,6 +194,7 @@ def join_alike_nodes(structure: Structure, rounds: int) -> Structure:
 
 
 def neighbour_sum(h: Tensor, structure: Structure) -> Tensor:
+    """Compute A h, the sum of h [N, D] over neighbours; differentiable."""
     classes = structure.classes
     graph = structure.row_ptr, structure.col, None if classes is None else classes.weight
 
@@ -193,7 +207,10 @@ def neighbour_sum(h: Tensor, structure: Structure) -> Tensor:
 
 
 def blocks(x: Tensor, degree: Tensor, structure: Structure) -> Tensor:
-    """See :func:`artlas.kernels.blocks`; without gradients, and for structures without classes."""
+    """Compute [X | AX | X o AX | deg X o X - X o AX] of x [N, d] and degree [N], [N, 4 d].
+
+    Without gradients, and for structures without classes.
+    """
     x, out = x.detach().contiguous(), x.new_empty(len(x), 4 * x.shape[1])
     graph = structure.row_ptr, structure.col
     _call(core.blocks, *graph, x, degree, out, threads=torch.get_num_threads())

@@ -69,7 +69,7 @@ def mixtures(
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k must be None or at least 1, got {top_k}")
     inputs = nodes, roles, relations, structure, options
-    e, residual, states = _forward(*inputs, lambda block, AT, TAT: block.last)
+    e, residual, states = _forward(*inputs, lambda block, AT, TAT: block.state(last=True))
     weights = torch.softmax(-e / options["temperature"], dim=1)
     if top_k is not None and top_k < K:
         kept = weights.topk(top_k, dim=1)
@@ -118,7 +118,7 @@ def neighbour_sum(h: Tensor, structure: Structure) -> Tensor:
             f"expected {structure.num_nodes} rows of {structure.dtype} on {structure.device}, got "
             f"{tuple(h.shape)} of {h.dtype} on {h.device}; see Structure.to"
         )
-    return SymmetricProduct.apply(structure.adjacency.__matmul__, h)
+    return SymmetricProduct.apply(structure.adjacency.multiply, h)
 
 
 # --- From embeddings to energies, and back --------------------------------------------------------
@@ -172,7 +172,7 @@ class _Energies(torch.autograd.Function):
         needed = any(ctx.needs_input_grad)
 
         def keep(block: Block, AT: Tensor, TAT: Tensor) -> tuple[Tensor | None, ...]:
-            return (*block.state, AT, TAT) if needed else ()
+            return (*block.state(), AT, TAT) if needed else ()
 
         e, residual, saved = _forward(nodes, roles, relations, structure, options, keep)
         ctx.structure, ctx.options = structure, options

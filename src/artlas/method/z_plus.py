@@ -71,7 +71,7 @@ def _blocks(batch: GraphBatch) -> Tensor:
     x = graphs.x
     if x is None:
         x = normalised_degree(graphs.degree, graphs.node_ptr).unsqueeze(1)
-    return kernels.blocks(x, graphs.degree, prepare_structure(graphs, EPSILON))
+    return kernels.on(x).blocks(x, graphs.degree, prepare_structure(graphs, EPSILON))
 
 
 def _unit_features(batch: GraphBatch) -> Tensor:
