@@ -32,6 +32,7 @@ from artlas.method.representations import check_representation
 
 BUDGET = 1 << 25  # bytes of working memory of a batch; every thread has a batch
 READ_AHEAD_BYTES = 1 << 26  # a larger input is read only when all before it are embedded
+ROUNDING = 1e-12  # shares that differ by less are the same: sums of them are rounded
 READ_AHEAD = 2  # inputs read while another is cut into pieces
 
 
@@ -52,7 +53,7 @@ class Progress:
     def seconds_left(self, elapsed: float) -> float | None:
         """Estimate the seconds left after ``elapsed`` ones; None before the first new row."""
         new = self.share - self.resumed
-        return elapsed * (1 - self.share) / new if new > 0 else None
+        return elapsed * (1 - self.share) / new if new > ROUNDING else None
 
 
 @dataclass(frozen=True)

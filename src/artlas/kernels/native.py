@@ -58,21 +58,14 @@ class _Energies(torch.autograd.Function):
     """Energies with the exact gradients of the unrolled iterations, from their saved scalings."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        nodes: Tensor,
-        roles: Tensor,
-        relations: Tensor,
-        structure: Structure,
-        options: Sinkhorn,
-    ) -> tuple[Tensor, Tensor]:
-        sides = [t.detach().contiguous() for t in (nodes, roles, relations)]
-        bases, role_count = roles.shape[:2]
-        saved = None
+    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, Tensor]:
+        *tensors, structure, options = inputs
+        sides = nodes, roles, _ = [t.detach().contiguous() for t in tensors]
+        shape, saved = (structure.num_graphs, len(roles)), None
         if any(ctx.needs_input_grad):
-            padded = core.padded_roles(role_count)
-            saved = nodes.new_empty(structure.num_graphs, bases, 2, options["steps"], padded)
-        energy, residual = nodes.new_empty(2, structure.num_graphs, bases).unbind()
+            padded = core.padded_roles(roles.shape[1])
+            saved = nodes.new_empty(*shape, 2, options["steps"], padded)
+        energy, residual = nodes.new_empty(2, *shape).unbind()
         _call(core.energies, _problem(structure, options), *sides, energy, residual, saved)
         ctx.mark_non_differentiable(residual)
         ctx.save_for_backward(*sides, energy, saved)

@@ -68,8 +68,9 @@ def mixtures(
     top_k = options["top_k"]
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k must be None or at least 1, got {top_k}")
-    inputs = nodes, roles, relations, structure, options
-    e, residual, states = _forward(*inputs, lambda block, AT, TAT: block.state(last=True))
+    e, residual, states = _forward(
+        nodes, roles, relations, structure, options, lambda block, *_: block.state(last=True)
+    )
     weights = torch.softmax(-e / options["temperature"], dim=1)
     if top_k is not None and top_k < K:
         kept = weights.topk(top_k, dim=1)
@@ -161,21 +162,14 @@ class _Energies(torch.autograd.Function):
     """energies() with the exact gradient of its unrolled iterations and of the rounding."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        nodes: Tensor,
-        roles: Tensor,
-        relations: Tensor,
-        structure: Structure,
-        options: Sinkhorn,
-    ) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, Tensor]:
+        nodes, roles, relations, ctx.structure, ctx.options = inputs
         needed = any(ctx.needs_input_grad)
 
         def keep(block: Block, AT: Tensor, TAT: Tensor) -> tuple[Tensor | None, ...]:
             return (*block.state(), AT, TAT) if needed else ()
 
-        e, residual, saved = _forward(nodes, roles, relations, structure, options, keep)
-        ctx.structure, ctx.options = structure, options
+        e, residual, saved = _forward(nodes, roles, relations, ctx.structure, ctx.options, keep)
         ctx.save_for_backward(nodes, roles, relations, e, *chain.from_iterable(saved))
         ctx.mark_non_differentiable(residual)
         return e, residual
