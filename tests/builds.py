@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from artlas import kernels
-from artlas.kernels import compiled
+from artlas.kernels import native
 
 SETS = ["base", "avx2", "avx512"]
 HERE = SETS[: 1 + SETS.index(kernels.native_gw().isa())] if kernels.available() else []
@@ -17,12 +17,12 @@ def switched(name):
         with kernels.use("twin"):
             yield name
         return
-    before = compiled.core.isa()
-    compiled.core.set_isa(name)
+    before = native.core.isa()
+    native.core.set_isa(name)
     try:
         yield name
     finally:
-        compiled.core.set_isa(before)
+        native.core.set_isa(before)
 
 
 @pytest.fixture(params=HERE)

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 import artlas
 from artlas.cli import app
-from artlas.embedding import ray_engine, ray_session
+from artlas.embedding import ray_engine
 from artlas.embedding import run as embedding_run
 from artlas.embedding import table as embedding_table
 from artlas.embedding.pieces import Input, Piece
@@ -249,7 +249,7 @@ def test_no_table_is_written_before_all_results_are_there(tmp_path, model, input
     for missing in (1, 2, 8):
         run = Run(out, inputs, model, "plus", BATCH)
         coming = list(results(run))[:-missing]
-        with pytest.raises(ray_session.ClusterError, match="run the same command again"):
+        with pytest.raises(ray_engine.ClusterError, match="run the same command again"):
             collect(run, iter(coming))
         assert not out.exists()
     run = Run(out, inputs, model, "plus", BATCH)
@@ -303,11 +303,11 @@ def test_a_finished_run_needs_no_ray(tmp_path, model, inputs, monkeypatch):
 def test_failures_of_ray_are_explained(ray):
     trace = "trace\nMemoryError: 9 GB\n\nThe above exception was the direct cause of ...\nadvice"
     with (
-        pytest.raises(ray_session.ClusterError, match=r"up: MemoryError: 9 GB\. Finished work"),
-        ray_session.connected(None, 1),
+        pytest.raises(ray_engine.ClusterError, match=r"up: MemoryError: 9 GB\. Finished work"),
+        ray_engine.connected(None, 1),
     ):
         raise ray.exceptions.RayError(trace)
-    with pytest.raises(OSError, match="No space"), ray_session.connected(None, 1):
+    with pytest.raises(OSError, match="No space"), ray_engine.connected(None, 1):
         raise OSError("No space left on device")
     assert ray.is_initialized()  # the caller's Ray is not shut down
 
@@ -318,8 +318,8 @@ def test_an_address_where_nothing_listens_fails_at_once(monkeypatch):
 
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     with (
-        pytest.raises(ray_session.ClusterError, match=r"cannot be reached at '127\.0\.0\.1:1'"),
-        ray_session.connected("127.0.0.1:1", 1),
+        pytest.raises(ray_engine.ClusterError, match=r"cannot be reached at '127\.0\.0\.1:1'"),
+        ray_engine.connected("127.0.0.1:1", 1),
     ):
         pass
 

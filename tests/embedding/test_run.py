@@ -311,6 +311,13 @@ def test_progress_is_the_share_of_the_bytes(tmp_path, model, monkeypatch):
     assert at.seconds_left(1.0) == pytest.approx(8 - there - 1, rel=0.1)
 
 
+def test_rounding_errors_are_no_progress():
+    """Else a resumed run would have ages left, more than a date can say."""
+    at = embedding_run.Progress(1, "a", 0, 2, share=0.1 + 0.2, resumed=0.3)
+    assert at.share > at.resumed
+    assert at.seconds_left(1.0) is None
+
+
 def test_a_table_is_written_while_rows_come(tmp_path, model, monkeypatch):
     """No more than a row group and a few pieces are in memory."""
     graphs = from_dense([random_dense(6, 0.4, np.random.default_rng(g)) for g in range(64)])

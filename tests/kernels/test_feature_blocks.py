@@ -35,12 +35,12 @@ def graphs_with_rows(width):
 def test_blocks(threads, width):
     graphs, x = graphs_with_rows(width)
     structure, degree = prepare_structure(graphs, 1e-8), graphs.degree
-    summed = kernels.neighbour_sum(x, structure)
+    summed = kernels.on(x).neighbour_sum(x, structure)
     across = x * summed
     expected = torch.cat([x, summed, across, degree[:, None] * x * x - across], 1)
-    assert torch.equal(kernels.blocks(x, degree, structure), expected)
+    assert torch.equal(kernels.on(x).blocks(x, degree, structure), expected)
     with kernels.use("twin"):
-        assert (kernels.blocks(x, degree, structure) - expected).abs().max() < 1e-4
+        assert (kernels.on(x).blocks(x, degree, structure) - expected).abs().max() < 1e-4
 
 
 @pytest.mark.parametrize("measured", [False, True])

@@ -131,7 +131,7 @@ def test_couplings_mixtures_and_features_agree_with_the_oracle(isa):
     for g, T in enumerate(exact):
         one = prepare_structure(graphs[g], 1e-8)
         rows = nodes[starts[g] : starts[g + 1]]
-        got = native.couplings(rows, roles, one, **options)
+        (got,) = native.couplings(rows, roles, one, **options)
         assert (got - T).abs().max() < 1e-6
     x = torch.randn(graphs.num_nodes, 5, generator=torch.Generator().manual_seed(2))
     for top_k in (None, 2):

@@ -22,7 +22,8 @@ def solve(graphs, logits, steps=20):
     M = logits.shape[1]
     structure = prepare_structure(graphs, 1e-8, dtype=logits.dtype)
     eye = torch.eye(M, dtype=logits.dtype)[None]
-    return kernels.couplings(logits, eye, structure, scale=1.0, clamp=None, steps=steps)
+    options = {"scale": 1.0, "clamp": None, "steps": steps}
+    return kernels.on(logits).couplings(logits, eye, structure, **options)[0]
 
 
 @pytest.mark.parametrize("which", ["native", "twin"])

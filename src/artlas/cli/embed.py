@@ -17,8 +17,7 @@ from rich.text import Text
 from artlas import kernels
 from artlas.cli.common import Format, Inputs, Model, error_console, exit_on_errors
 from artlas.cli.inputs import find_inputs
-from artlas.embedding.ray_engine import Cluster
-from artlas.embedding.ray_session import ClusterError
+from artlas.embedding.ray_engine import Cluster, ClusterError
 from artlas.embedding.run import BUDGET, Run, Summary
 from artlas.embedding.run import Progress as At
 from artlas.errors import GraphError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from artlas.embedding.table import UNLABELLED, Vectors
 from artlas.graphs.collection import Graphs
+from artlas.io.reading import read
 from artlas.method import checkpoint
 from artlas.method.batching import nodes_within_budget, split_by_budget
 from artlas.method.energy import coverage
@@ -35,16 +37,16 @@ class Input:
         """Return values that change when the input changes."""
         if self.digest is not None:
             return [self.name, self.format, self.digest]
-        stats = [file.stat() for file in self._files()]
-        return [self.name, self.format, [[stat.st_size, stat.st_mtime_ns] for stat in stats]]
+        stats = [[stat.st_size, stat.st_mtime_ns] for stat in self._stats()]
+        return [self.name, self.format, stats]
 
     def size(self) -> int:
         """Return the bytes on disk."""
-        return sum(file.stat().st_size for file in self._files())
+        return sum(stat.st_size for stat in self._stats())
 
-    def _files(self) -> list[Path]:
+    def _stats(self) -> list[os.stat_result]:
         files = sorted(self.path.iterdir()) if self.path.is_dir() else [self.path]
-        return [file for file in files if file.exists()]
+        return [file.stat() for file in files if file.exists()]
 
 
 @dataclass(frozen=True)
@@ -78,16 +80,24 @@ class LoadedInput:
     pieces: Iterator[Piece]
 
 
-def cut_into_pieces(
-    graphs: Graphs, number: int, name: str, model: ART, budget: int, saved: Container[int]
-) -> Iterator[Piece]:
-    """Cut an input into pieces within the budget.
+def load(entry: Input, number: int, model: ART, budget: int, saved: Container[int]) -> LoadedInput:
+    """Read an input, to be cut into pieces within the budget.
 
     saved: first graphs of the pieces that are on disk already.
     """
-    room, first = nodes_within_budget(model.config, graphs.num_features, budget), 0
+    graphs = read(entry.path, entry.format, verbose=False)
+    graphs = dataclasses.replace(graphs, ids=None)  # the names of nodes are of no use here
+    pieces = _cut_into_pieces(graphs, number, entry.name, model, budget, saved)
+    return LoadedInput(len(graphs), graphs.num_features, pieces)
+
+
+def _cut_into_pieces(
+    graphs: Graphs, number: int, name: str, model: ART, budget: int, saved: Container[int]
+) -> Iterator[Piece]:
+    width, first = graphs.num_features, 0
+    room = nodes_within_budget(model.config, width, budget)
     for part, _ in split_by_budget(model.config, graphs, budget):
-        piece = Piece(number, name, first, len(part), len(graphs), graphs.num_features)
+        piece = Piece(number, name, first, len(part), len(graphs), width)
         if first in saved:
             yield dataclasses.replace(piece, saved=True)
         else:
@@ -100,12 +110,6 @@ def embed_piece(
 ) -> Vectors:
     """Embed graphs of the input ``name`` into rows numbered from ``first``."""
     z, energies, residuals = model.embed_with_energies(graphs, representation)
-    facts = {
-        "representation": representation,
-        "model": dataclasses.asdict(model.config),
-        "weights": checkpoint.weights_hash(model),
-        "names": feature_names(model.config, representation, graphs.num_features),
-    }
     return Vectors(
         source=np.full(len(graphs), name),
         index=np.arange(first, first + len(graphs)),
@@ -114,7 +118,12 @@ def embed_piece(
         residual=residuals.amax(1).cpu().numpy(),
         energies=energies.cpu().numpy(),
         z=z.cpu().numpy(),
-        facts=facts,
+        facts={
+            "representation": representation,
+            "model": dataclasses.asdict(model.config),
+            "weights": checkpoint.weights_hash(model),
+            "names": feature_names(model.config, representation, graphs.num_features),
+        },
     )
 
 

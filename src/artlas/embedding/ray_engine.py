@@ -6,9 +6,13 @@ calling process writes and saves them as any run does, so either engine resumes 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
+import logging
+import os
 import pickle
+import socket
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,11 +22,9 @@ from typing import Any
 import torch
 
 from artlas import kernels
-from artlas.embedding.pieces import LoadedInput, Piece, cut_into_pieces, embed_piece
-from artlas.embedding.ray_session import ClusterError, connected, import_ray
+from artlas.embedding.pieces import LoadedInput, Piece, embed_piece, load
 from artlas.embedding.run import Progress, Run, Summary
 from artlas.errors import GraphCleaningWarning, GraphError
-from artlas.io.reading import read
 from artlas.method.model import ART
 
 BLOCK_BYTES = 1 << 20  # pieces below this size travel together, a larger one alone
@@ -30,6 +32,10 @@ TASKS_PER_WORKER = 64  # read tasks that inputs are spread over
 _INCOMPLETE = "Ray ended before all inputs were done: run the same command again."
 
 Row = dict[str, Any]  # item: pickled, for Ray Data warns of other objects; software: its maker's
+
+
+class ClusterError(RuntimeError):
+    """Raised when Ray cannot be reached or gives up; says how to continue."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +57,7 @@ def pack(item: object) -> Row:
 
 def software() -> str:
     """Return what decides about the last bits of a vector: the release and the kernels."""
-    kind = "the PyTorch twin"
-    if kernels.available():
-        from artlas.kernels import native
-
-        kind = f"{native.isa()} kernels"
+    kind = f"{kernels.native.core.isa()} kernels" if kernels.available() else "the PyTorch twin"
     return f"artlas {version('artlas')} with {kind}"
 
 
@@ -69,14 +71,13 @@ def read_pieces(row: Row, model: ART, budget: int) -> Iterator[Row]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GraphCleaningWarning)
         try:
-            graphs = read(entry.path, entry.format, verbose=False)
+            loaded = load(entry, number, model, budget, saved)
         except (GraphError, ImportError) as error:
             yield pack(ReadReport(number, error=str(error), visible=entry.path.exists()))
             return
     messages = [str(w.message) for w in caught if issubclass(w.category, GraphCleaningWarning)]
-    yield pack(ReadReport(number, len(graphs), graphs.num_features, tuple(messages)))
-    graphs = dataclasses.replace(graphs, ids=None)  # the names of nodes need not travel
-    yield from map(pack, cut_into_pieces(graphs, number, entry.name, model, budget, saved))
+    yield pack(ReadReport(number, loaded.graphs, loaded.width, tuple(messages)))
+    yield from map(pack, loaded.pieces)
 
 
 class Worker:
@@ -122,34 +123,28 @@ class Cluster:
         if not tasks:
             return run.embed(report)
         with connected(self.address, self.workers) as ray:
-            loaded = group_by_input(run, self._results(ray, run, tasks))
+            workers = self.workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+            blocks = min(len(tasks), TASKS_PER_WORKER * workers)
+            data = ray.data.from_items(tasks, override_num_blocks=blocks)
+            data.context.enable_progress_bars = False
+            data.context.target_max_block_size = BLOCK_BYTES
+            data.context.execution_options.preserve_order = True
+            # Ray Data restarts readers and workers that die and repeats their work, without limit.
+            pieces = data.flat_map(
+                read_pieces,
+                fn_args=(run.model, run.budget),
+                num_cpus=0,  # readers take no CPU from workers: whichever is ahead waits
+                compute=ray.data.TaskPoolStrategy(size=min(workers, blocks)),
+            )
+            embedded = pieces.map(
+                Worker,
+                fn_constructor_args=(run.model, run.representation),
+                num_cpus=1,
+                compute=ray.data.ActorPoolStrategy(size=workers),
+            )
+            loaded = group_by_input(run, embedded.iter_rows())
             graphs = run.write(run.usable_pieces(loaded, failures), report)
         return Summary(graphs, failures)
-
-    def _results(self, ray: Any, run: Run, tasks: list[Row]) -> Iterator[Row]:
-        """Yield reports and embedded pieces in the order of the tasks.
-
-        Ray Data restarts readers and workers that die and repeats their work, without a limit.
-        """
-        workers = self.workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
-        blocks = min(len(tasks), TASKS_PER_WORKER * workers)
-        data = ray.data.from_items(tasks, override_num_blocks=blocks)
-        data.context.enable_progress_bars = False
-        data.context.target_max_block_size = BLOCK_BYTES
-        data.context.execution_options.preserve_order = True
-        pieces = data.flat_map(
-            read_pieces,
-            fn_args=(run.model, run.budget),
-            num_cpus=0,  # readers take no CPU from workers: whichever is ahead waits
-            compute=ray.data.TaskPoolStrategy(size=min(workers, blocks)),
-        )
-        embedded = pieces.map(
-            Worker,
-            fn_constructor_args=(run.model, run.representation),
-            num_cpus=1,
-            compute=ray.data.ActorPoolStrategy(size=workers),
-        )
-        yield from embedded.iter_rows()
 
 
 def group_by_input(run: Run, rows: Iterator[Row]) -> Iterator[LoadedInput | Exception]:
@@ -193,3 +188,79 @@ def _checked(report: ReadReport, group: Iterator[tuple[Piece, str]]) -> Iterator
         yield piece
     if missing:
         raise ClusterError(_INCOMPLETE)
+
+
+# --- Ray itself -----------------------------------------------------------------------------------
+
+
+def import_ray() -> Any:
+    """Import Ray with Ray Data, or raise an error that says how to install it."""
+    try:
+        import ray
+        import ray.data
+    except ImportError as error:
+        raise ImportError(
+            "The engine for clusters is Ray, which is not installed. To fix this: "
+            "pip install 'artlas[cluster]'"
+        ) from error
+    return ray
+
+
+@contextlib.contextmanager
+def connected(address: str | None, workers: int) -> Iterator[Any]:
+    """Provide Ray: the caller's if it is initialised, else one that is shut down at the end."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    ray = import_ray()
+    started = not ray.is_initialized()
+    if started:
+        _start(ray, address or os.environ.get("RAY_ADDRESS") or "local", workers)
+    # Ray Data's messages go to its log files only.
+    handlers = logging.getLogger("ray.data").handlers
+    levels = {h: h.level for h in handlers if isinstance(h, logging.StreamHandler)}
+    for handler in levels:
+        handler.setLevel(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"ray\.data\.")
+            yield ray
+    except Exception as error:
+        if not type(error).__module__.startswith("ray."):
+            raise
+        again = "Finished work is saved: run the same command again to resume."
+        raise ClusterError(f"Ray gave up: {_one_line(error)}. {again}") from error
+    finally:
+        for handler, level in levels.items():
+            handler.setLevel(level)
+        if started:
+            ray.shutdown()
+
+
+def _start(ray: Any, address: str, workers: int) -> None:
+    """Start Ray on this machine, or connect to an address."""
+    cpus = workers if address == "local" and workers else None
+    quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    stderr = os.dup(2)
+    try:
+        if host and port.isdigit():  # where nothing listens, Ray 2.60 would retry for minutes
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        with open(os.devnull, "wb") as nothing:  # Ray's core reports there that it is quiet
+            os.dup2(nothing.fileno(), 2)
+        ray.init(address, num_cpus=cpus, **quiet)
+    except (OSError, RuntimeError, ValueError) as error:
+        tried = "started here" if address == "local" else f"reached at {address!r}"
+        raise ClusterError(
+            f"Ray cannot be {tried}: {_one_line(error)}. To fix this, pass the address that ray "
+            "start printed, or none to work on this machine alone."
+        ) from error
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+
+
+def _one_line(error: BaseException) -> str:
+    """Return the cause from Ray's long text: the end of a worker's traceback, or line one."""
+    text, chained, _ = str(error).partition("\n\nThe above exception was the direct cause")
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
+    return lines[-1 if chained else 0].rstrip(".")

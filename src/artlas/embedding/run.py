@@ -19,20 +19,12 @@ import numpy as np
 import torch
 
 from artlas.embedding import table
-from artlas.embedding.pieces import (
-    Input,
-    LoadedInput,
-    Piece,
-    cut_into_pieces,
-    embed_piece,
-    graph_labels,
-)
+from artlas.embedding.pieces import Input, LoadedInput, Piece, embed_piece, graph_labels, load
 from artlas.embedding.pipeline import map_in_order
 from artlas.embedding.run_state import RunState
 from artlas.embedding.table import Vectors
 from artlas.errors import GraphError, raise_read_error
 from artlas.graphs.collection import Graphs
-from artlas.io.reading import read
 from artlas.method import checkpoint
 from artlas.method.batching import nodes_within_budget
 from artlas.method.model import ART
@@ -40,6 +32,7 @@ from artlas.method.representations import check_representation
 
 BUDGET = 1 << 25  # bytes of working memory of a batch; every thread has a batch
 READ_AHEAD_BYTES = 1 << 26  # a larger input is read only when all before it are embedded
+ROUNDING = 1e-12  # shares that differ by less are the same: sums of them are rounded
 READ_AHEAD = 2  # inputs read while another is cut into pieces
 
 
@@ -60,7 +53,7 @@ class Progress:
     def seconds_left(self, elapsed: float) -> float | None:
         """Estimate the seconds left after ``elapsed`` ones; None before the first new row."""
         new = self.share - self.resumed
-        return elapsed * (1 - self.share) / new if new > 0 else None
+        return elapsed * (1 - self.share) / new if new > ROUNDING else None
 
 
 @dataclass(frozen=True)
@@ -90,6 +83,7 @@ class Run:
         table.check_format(out)
         self.out, self.inputs, self.model = out, inputs, model
         self.representation, self.budget = representation, budget
+        self.sizes = [entry.size() for entry in inputs]
         self.planned = 0  # nodes times bases in pieces so far; kernels.done() counts those aligned
         settings = {
             "representation": representation,
@@ -102,7 +96,6 @@ class Run:
     def embed(self, report: Callable[[Progress], None]) -> Summary:
         """Embed what no earlier run has saved, write the table, and delete the saved parts."""
         threads, failures = torch.get_num_threads(), dict[str, str]()
-        sizes = [entry.size() for entry in self.inputs]
         # Each batch has one thread: threads that share a batch wait for each other at every step.
         pool = ThreadPoolExecutor(threads, "artlas-embed", torch.set_num_threads, (1,))
         reader = ThreadPoolExecutor(1, "artlas-read")
@@ -111,7 +104,7 @@ class Run:
             range(len(self.inputs)),
             reader,
             READ_AHEAD,
-            runs_alone=lambda number: sizes[number] > READ_AHEAD_BYTES,
+            runs_alone=lambda number: self.sizes[number] > READ_AHEAD_BYTES,
         )
         embedded = map_in_order(
             self._embed_batch,
@@ -172,12 +165,9 @@ class Run:
         if number in state.finished:
             return state.load(number, entry.name)
         try:
-            graphs = read(entry.path, entry.format, verbose=False)
+            return load(entry, number, self.model, self.budget, state.saved[number].keys())
         except (GraphError, ImportError) as error:
             return error
-        saved = state.saved[number].keys()
-        pieces = cut_into_pieces(graphs, number, entry.name, self.model, self.budget, saved)
-        return LoadedInput(len(graphs), graphs.num_features, pieces)
 
     def _batches(self, pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
         """Group consecutive small pieces within the budget; a saved piece is a batch by itself."""
@@ -204,13 +194,10 @@ class Run:
         graphs = [piece.graphs for piece in pieces if piece.graphs is not None]
         if not graphs:
             return pieces
-        name, first = pieces[0].name, pieces[0].first
-        # A single piece is not copied, so that what was derived from its graphs is used again.
-        single = len(graphs) == 1
-        joined = graphs[0] if single else Graphs.concat(part.with_labels(None) for part in graphs)
-        rows = embed_piece(self.model, joined, self.representation, name, first)
-        if single:
-            return [dataclasses.replace(pieces[0], graphs=None, rows=rows)]
+        joined = graphs[0]  # one that is alone is not copied: what was derived of it is used again
+        if len(graphs) > 1:
+            joined = Graphs.concat(part.with_labels(None) for part in graphs)
+        rows = embed_piece(self.model, joined, self.representation, pieces[0].name, pieces[0].first)
         result, start = [], 0
         for piece, part in zip(pieces, graphs, strict=True):
             own = dataclasses.replace(
@@ -227,8 +214,7 @@ class Run:
         self, pieces: Iterable[Piece], report: Callable[[Progress], None]
     ) -> Iterator[Vectors]:
         """Yield the rows of pieces in order; have them saved, and report progress."""
-        sizes, count = [entry.size() for entry in self.inputs], len(self.inputs)
-        starts, total = [0, *itertools.accumulate(sizes)], max(1, sum(sizes))
+        starts, total = [0, *itertools.accumulate(self.sizes)], max(1, sum(self.sizes))
         graphs, resumed = 0, 0.0
         for piece in pieces:
             rows = piece.rows
@@ -236,9 +222,10 @@ class Run:
                 rows = table.read(self.state.part(piece.number, piece.first))
             else:
                 self.state.add(piece)
-            size, end = sizes[piece.number], piece.first + piece.count
+            size, end = self.sizes[piece.number], piece.first + piece.count
             graphs += piece.count
             resumed += piece.saved * piece.count / piece.total * size / total
             share = (starts[piece.number] + end / piece.total * size) / total
-            report(Progress(graphs, piece.name, piece.number, count, share, resumed))
+            at = Progress(graphs, piece.name, piece.number, len(self.inputs), share, resumed)
+            report(at)
             yield rows

@@ -100,16 +100,15 @@ class RunState:
             except ReadError:
                 path.unlink()
         for path in self.folder.glob("[0-9]*.json"):
-            number, note = int(path.stem), {}
+            number = int(path.stem)
             with contextlib.suppress(ReadError):
                 note = stored.read_json(path)
-            if note and note["graphs"] == sum(self.saved[number].values()):
-                self.finished[number] = note
-            else:
-                path.unlink()
-        previous = self.folder / BUDGET_NOTE
+                if note.get("graphs") == sum(self.saved[number].values()):
+                    self.finished[number] = note
+                    continue
+            path.unlink()
         with contextlib.suppress(ReadError):
-            if stored.read_json(previous) == budget:
+            if stored.read_json(self.folder / BUDGET_NOTE) == budget:
                 return
         for number in self.saved.keys() - self.finished.keys():
             for first in self.saved.pop(number):

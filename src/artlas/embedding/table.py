@@ -49,7 +49,7 @@ class Vectors:
 
     def slice(self, start: int, stop: int) -> Vectors:
         """Return a range of the rows."""
-        columns = {name: values[start:stop] for name, values in self.arrays().items()}
+        columns = {name: getattr(self, name)[start:stop] for name in COLUMNS}
         return Vectors(**columns, facts=self.facts)
 
     @property
@@ -65,7 +65,7 @@ def check_format(path: Path) -> str:
         fix = f"use {', '.join(_WRITERS)}"
         raise_read_error(path, "the ending tells no format", quoted(path.suffix), fix)
     if ending == ".parquet":
-        _import_pyarrow(path)
+        _pyarrow(path)
     return ending
 
 
@@ -86,23 +86,23 @@ def read(path: Path) -> Vectors:
     """Read a Parquet or NumPy table that :func:`write` wrote."""
     if not path.is_file():
         raise_read_error(path, "there is no such file", "no file", "make one with artlas embed")
-    reader = {".parquet": _read_parquet, ".npz": _read_npz}.get(check_format(path))
-    if reader is None:
+    ending = check_format(path)
+    if ending == ".csv":
         fix = "write .parquet or .npz"
         raise_read_error(path, "vectors are not read from CSV", quoted(path.suffix), fix)
     try:
-        columns, facts = reader(path)
+        arrays, facts = _read_parquet(path) if ending == ".parquet" else _read_npz(path)
         if not isinstance(facts, dict):
             raise ValueError("no facts of how it was made")
+        return Vectors(**{name: arrays[name] for name in COLUMNS}, facts=facts)
     except ReadError:
         raise
     except (KeyError, ValueError, OSError) as error:
         fix = "make one with artlas embed"
         raise_read_error(path, "this is not a table of vectors", quoted(str(error)), fix)
-    return Vectors(**columns, facts=facts)
 
 
-def _import_pyarrow(path: Path) -> tuple[Any, Any]:
+def _pyarrow(path: Path) -> Any:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -111,39 +111,37 @@ def _import_pyarrow(path: Path) -> tuple[Any, Any]:
             f"{path}: Parquet is written by pyarrow, which is not installed. To fix this: "
             "pip install 'artlas[parquet]', or choose a file that ends in .npz or .csv"
         ) from error
-    return pyarrow, pyarrow.parquet
+    return pyarrow
 
 
 def _read_parquet(path: Path) -> tuple[dict[str, Any], Any]:
-    _, parquet = _import_pyarrow(path)
-    table = parquet.read_table(path)
+    table = _pyarrow(path).parquet.read_table(path)
     columns: dict[str, Any] = {}
     for name in COLUMNS:
         values = table.column(name).combine_chunks()
-        if name == "source":
-            columns[name] = np.array(values.to_pylist(), dtype=np.str_)
-        elif name in ("energies", "z"):
+        if name == "label":
+            values = values.fill_null(UNLABELLED)
+        if name in ("energies", "z"):
             flat = values.flatten().to_numpy(zero_copy_only=False)
             columns[name] = flat.reshape(len(table), -1)
         else:
-            filled = values.fill_null(UNLABELLED) if name == "label" else values
-            columns[name] = filled.to_numpy(zero_copy_only=False)
+            columns[name] = values.to_numpy(zero_copy_only=False)
+    columns["source"] = columns["source"].astype(np.str_)
     return columns, json.loads((table.schema.metadata or {}).get(b"artlas", b"null"))
 
 
 def _read_npz(path: Path) -> tuple[dict[str, Any], Any]:
     arrays = read_npz(path)
-    return {name: arrays[name] for name in COLUMNS}, json.loads(str(arrays["facts"]))
+    return arrays, json.loads(str(arrays["facts"]))
 
 
 def _write_parquet(out: IO[bytes], parts: Iterator[Vectors]) -> int:
     """Write row groups of equal length, so that the file does not depend on its parts."""
-    arrow, parquet = _import_pyarrow(Path("vectors.parquet"))
-    first = next(parts)
+    arrow, first = _pyarrow(Path("vectors.parquet")), next(parts)
     buffer, count = _arrow_table(arrow, first), len(first)
     group = max(1, ROW_GROUP_BYTES * count // first.nbytes)  # rows
     # Dictionaries of floats save no space, and statistics of vectors serve no query.
-    writer = parquet.ParquetWriter(
+    writer = arrow.parquet.ParquetWriter(
         out,
         buffer.schema,
         compression="zstd",

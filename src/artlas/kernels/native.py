@@ -1,26 +1,37 @@
-"""Compiled kernels behind PyTorch's interface: float32 on the CPU."""
+"""Compiled kernels and readers behind PyTorch's and NumPy's interfaces: float32 on the CPU."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Unpack
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Unpack
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
-from artlas.kernels.compiled import core
-from artlas.kernels.options import Mixing, Sinkhorn
-from artlas.kernels.structure import Classes, Structure
+from artlas.kernels.structure import Classes, Mixing, Sinkhorn, Structure, SymmetricProduct
 
 WIDTH_UNIT = 32  # encoder widths are padded to multiples of this
 
+# The extension modules, or None where artlas was installed without a compiler.
+core: Any = None  # couplings, energies, encoder, iterative solver; isa(): avx512, avx2 or base
+ingest: Any = None  # number tables, canonical rows, ego-graphs
+if find_spec("artlas.kernels._core") is not None:
+    try:
+        core = import_module("artlas.kernels._core")
+        ingest = import_module("artlas.kernels._ingest")
+    except ImportError as error:  # present but broken: never fall back in silence
+        raise ImportError(
+            f"artlas' compiled kernels are installed but do not load ({error}). "
+            "Reinstall artlas in this environment."
+        ) from error
 
-def isa() -> str:
-    """Return the instruction set in use: avx512, avx2 or base."""
-    return core.isa()
+Walker: Any = getattr(ingest, "Walker", None)  # see ego_twin.Walker
 
 
 def energies(
@@ -30,6 +41,13 @@ def energies(
     structure: Structure,
     **options: Unpack[Sinkhorn],
 ) -> tuple[Tensor, Tensor]:
+    r"""Compute energies and marginal residuals, [G, K] each; differentiable in the first three.
+
+    .. math:: e_{gk} = \chi_A + \chi_B - 2 \langle A T', T' B_k \rangle
+
+    nodes [N, D] and roles [K, M, D] are projected; their products times ``scale`` are the logits.
+    relations [K, M, M] must be symmetric.
+    """
     return _Energies.apply(nodes, roles, relations, structure, options)
 
 
@@ -37,21 +55,14 @@ class _Energies(torch.autograd.Function):
     """Energies with the exact gradients of the unrolled iterations, from their saved scalings."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        nodes: Tensor,
-        roles: Tensor,
-        relations: Tensor,
-        structure: Structure,
-        options: Sinkhorn,
-    ) -> tuple[Tensor, Tensor]:
-        sides = [t.detach().contiguous() for t in (nodes, roles, relations)]
-        bases, role_count = roles.shape[:2]
-        saved = None
+    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, Tensor]:
+        *tensors, structure, options = inputs
+        sides = nodes, roles, _ = [t.detach().contiguous() for t in tensors]
+        shape, saved = (structure.num_graphs, len(roles)), None
         if any(ctx.needs_input_grad):
-            padded = core.padded_roles(role_count)
-            saved = nodes.new_empty(structure.num_graphs, bases, 2, options["steps"], padded)
-        energy, residual = nodes.new_empty(2, structure.num_graphs, bases).unbind()
+            padded = core.padded_roles(roles.shape[1])
+            saved = nodes.new_empty(*shape, 2, options["steps"], padded)
+        energy, residual = nodes.new_empty(2, *shape).unbind()
         _call(core.energies, _problem(structure, options), *sides, energy, residual, saved)
         ctx.mark_non_differentiable(residual)
         ctx.save_for_backward(*sides, energy, saved)
@@ -69,18 +80,25 @@ class _Energies(torch.autograd.Function):
 
 def couplings(
     nodes: Tensor, roles: Tensor, structure: Structure, **options: Unpack[Sinkhorn]
-) -> Tensor:
+) -> list[Tensor]:
+    """Compute the rounded couplings, [K, N, M], of every graph: here it must be one."""
     bases, role_count = roles.shape[:2]
     out = nodes.new_empty(bases, structure.num_nodes, role_count)
     sides = [t.detach().contiguous() for t in (nodes, roles)]
     unused = nodes.new_zeros(bases, role_count, role_count)
     _call(core.couplings, _problem(structure, options), *sides, unused, out)
-    return out if structure.classes is None else structure.classes.split_rows(out)
+    return [out if structure.classes is None else structure.classes.split_rows(out)]
 
 
 def mixtures(
     nodes: Tensor, roles: Tensor, relations: Tensor, structure: Structure, **options: Unpack[Mixing]
 ) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Compute energies, residuals and the mixed coupling [N, M], without gradients.
+
+    .. math:: T_{mix} = \sum_k w_k T'_k, \quad w = \mathrm{softmax}_k(-e_k / \text{temperature})
+
+    With ``top_k`` the largest weights are kept and renormalised.
+    """
     mixed = nodes.new_empty(structure.num_nodes, roles.shape[1])
     energy, residual = _mix(nodes, roles, relations, structure, options, mixture=mixed)
     classes = structure.classes
@@ -96,6 +114,10 @@ def transport_features(
     measure: Tensor | None = None,
     **options: Unpack[Mixing],
 ) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Compute energies, residuals and :math:`H = N T_{mix}^\top X`, [G, M, d], for x [N, d].
+
+    Rows of x are divided by ``measure`` [N] of float64 first, where it is given.
+    """
     rows = class_averages(x.detach().contiguous(), measure, structure)
     moved = nodes.new_empty(structure.num_graphs, roles.shape[1], x.shape[1])
     energy, residual = _mix(nodes, roles, relations, structure, options, x=rows, transported=moved)
@@ -104,21 +126,12 @@ def transport_features(
 
 def class_averages(x: Tensor, measure: Tensor | None, structure: Structure) -> Tensor:
     """Divide rows x [nodes, d] by their measure and average them over classes of alike nodes."""
-    classes = structure.classes
-    if classes is None and measure is None:
+    if structure.classes is None and measure is None:
         return x
     out = x.new_empty(structure.num_nodes, x.shape[1])
-    _call(
-        core.averages,
-        x,
-        structure.node_ptr,
-        out,
-        measure=measure,
-        class_of=None if classes is None else classes.class_of,
-        count=None if classes is None else classes.count,
-        sizes=None if classes is None else classes.sizes,
-        threads=torch.get_num_threads(),
-    )
+    classes = _of_classes(structure, "class_of", "count", "sizes")
+    threads = torch.get_num_threads()
+    _call(core.averages, x, structure.node_ptr, out, measure=measure, **classes, threads=threads)
     return out
 
 
@@ -168,54 +181,36 @@ def join_alike_nodes(structure: Structure, rounds: int) -> Structure:
 
 
 def neighbour_sum(h: Tensor, structure: Structure) -> Tensor:
+    """Compute A h, the sum of h [N, D] over neighbours; differentiable."""
     classes = structure.classes
-    return _NeighbourSum.apply(h if classes is None else h * classes.count[:, None], structure)
+    graph = structure.row_ptr, structure.col, None if classes is None else classes.weight
 
-
-class _NeighbourSum(torch.autograd.Function):
-    """A h; A is symmetric, so the gradient is the same product."""
-
-    @staticmethod
-    def forward(ctx: Any, h: Tensor, structure: Structure) -> Tensor:
-        ctx.structure = structure
-        h = h.detach().contiguous()
+    def multiply(h: Tensor) -> Tensor:
         out = torch.empty_like(h)
-        weight = None if structure.classes is None else structure.classes.weight
-        graph = structure.row_ptr, structure.col, weight
         _call(core.neighbour_sum, *graph, h, out, threads=torch.get_num_threads())
         return out
 
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return _NeighbourSum.apply(grad, ctx.structure), None
+    return SymmetricProduct.apply(multiply, h if classes is None else h * classes.count[:, None])
 
 
 def blocks(x: Tensor, degree: Tensor, structure: Structure) -> Tensor:
-    """See :func:`artlas.kernels.blocks`; without gradients, and for structures without classes."""
+    """Compute [X | AX | X o AX | deg X o X - X o AX] of x [N, d] and degree [N], [N, 4 d].
+
+    Without gradients, and for structures without classes.
+    """
     x, out = x.detach().contiguous(), x.new_empty(len(x), 4 * x.shape[1])
     graph = structure.row_ptr, structure.col
     _call(core.blocks, *graph, x, degree, out, threads=torch.get_num_threads())
     return out
 
 
-class PackedEncoder(NamedTuple):
-    """Encoder weights as the kernel reads them: input-major, widths padded to W with zeros.
+def pack_encoder(encoder: Any, projection: Tensor) -> dict[str, Tensor]:
+    """Pack an encoder and the projection [D, D] of its output as the kernel reads them.
 
-    lift_weight, lift_bias [W]; weights [layers, 2, W * W] of both linear maps; vectors
-    [layers, 4, W]: both biases, scale and shift of the norm; self_weight [layers]: 1 + epsilon;
-    projection [W, W].
+    Maps are input-major, and widths padded to W with zeros: lift_weight, lift_bias [W]; weights
+    [layers, 2, W * W] of both linear maps; vectors [layers, 4, W]: both biases, scale and shift of
+    the norm; self_weight [layers]: 1 + epsilon; projection [W, W].
     """
-
-    lift_weight: Tensor
-    lift_bias: Tensor
-    weights: Tensor
-    vectors: Tensor
-    self_weight: Tensor
-    projection: Tensor
-
-
-def pack_encoder(encoder: Any, projection: Tensor) -> PackedEncoder:
-    """Pack an encoder and the projection [D, D] of what it makes of the nodes."""
     more = -len(projection) % WIDTH_UNIT
     square = 0, more, 0, more
     maps = [m for layer in encoder.layers for m in (layer.inner, layer.outer)]
@@ -223,32 +218,59 @@ def pack_encoder(encoder: Any, projection: Tensor) -> PackedEncoder:
         torch.stack([layer.inner.bias, layer.outer.bias, layer.norm.weight, layer.norm.bias])
         for layer in encoder.layers
     ]
-    return PackedEncoder(
-        pad(encoder.lift.weight[:, 0], (0, more)),
-        pad(encoder.lift.bias, (0, more)),
-        torch.stack([pad(m.weight.T, square).flatten() for m in maps]).unflatten(0, (-1, 2)),
-        pad(torch.stack(vectors), (0, more)),
-        torch.cat([1 + layer.epsilon for layer in encoder.layers]),
-        pad(projection.T, square).contiguous(),
-    )
+    return {
+        "lift_weight": pad(encoder.lift.weight[:, 0], (0, more)),
+        "lift_bias": pad(encoder.lift.bias, (0, more)),
+        "weights": torch.stack([pad(m.weight.T, square).flatten() for m in maps]).unflatten(
+            0, (-1, 2)
+        ),
+        "vectors": pad(torch.stack(vectors), (0, more)),
+        "self_weight": torch.cat([1 + layer.epsilon for layer in encoder.layers]),
+        "projection": pad(projection.T, square).contiguous(),
+    }
 
 
-def encode(packed: PackedEncoder, width: int, structure: Structure, x: Tensor) -> Tensor:
+def encode(packed: dict[str, Tensor], width: int, structure: Structure, x: Tensor) -> Tensor:
     """Compute projected node embeddings [N, width] from degrees x [N], without gradients."""
     out = x.new_empty(structure.num_nodes, width)
-    classes = structure.classes
-    _call(
-        core.encode,
-        structure.row_ptr,
-        structure.col,
-        x,
-        out,
-        weight=None if classes is None else classes.weight,
-        count=None if classes is None else classes.count,
-        threads=torch.get_num_threads(),
-        **packed._asdict(),
-    )
+    more = {**_of_classes(structure, "weight", "count"), **packed}
+    graph, threads = (structure.row_ptr, structure.col), torch.get_num_threads()
+    _call(core.encode, *graph, x, out, **more, threads=threads)
     return out
+
+
+def text_table(data: NDArray[np.uint8], columns: int | None, skip: int) -> Any:
+    """Measure a table in text without parsing it; its ``parse(out)`` writes [rows, columns]."""
+    return ingest.TextTable(data, columns or 0, skip, threads=torch.get_num_threads())
+
+
+def canonical(ends: NDArray[np.int32], nodes: int, first: int = 0) -> Any:
+    """Make entries [2, E] of nodes that count from ``first`` undirected, loop-free, sorted rows.
+
+    The result has row_ptr [nodes + 1] and col, and how many loops were dropped, duplicates merged
+    and one_way entries completed. It is None if a node is out of range.
+    """
+    return ingest.canonical(ends, nodes, first, threads=torch.get_num_threads())
+
+
+def canonical_text(data: NDArray[np.uint8], nodes: int, first: int) -> Any:
+    """Make canonical rows of the edges in text, two numbers a line; see :func:`canonical`.
+
+    None if they are not in ascending order, or if the text holds anything else.
+    """
+    table = text_table(data, 2, 0)
+    return ingest.canonical_text(table, nodes, first, threads=torch.get_num_threads())
+
+
+def induce(
+    row_ptr: NDArray[np.int64],
+    col: NDArray[np.int32],
+    node_ptr: NDArray[np.int64],
+    nodes: NDArray[np.int32],
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return row_ptr and col of the subgraphs that the nodes of every ego-graph induce."""
+    induced = ingest.induce(row_ptr, col, node_ptr, nodes, threads=torch.get_num_threads())
+    return induced.row_ptr, induced.col
 
 
 def _call(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
@@ -258,17 +280,20 @@ def _call(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     return function(*views, **named)
 
 
+def _of_classes(structure: Structure, *names: str) -> dict[str, Tensor | None]:
+    """Return arguments about the classes of alike nodes, None where nodes are not merged."""
+    return {name: getattr(structure.classes, name, None) for name in names}
+
+
 def _problem(structure: Structure, options: Sinkhorn) -> Any:
     """Pack what all calls that align graphs with bases share."""
-    classes = structure.classes
     return _call(
         core.Problem,
         structure.node_ptr,
         structure.row_ptr,
         structure.col,
         structure.measure,
-        weight=None if classes is None else classes.weight,
-        sizes=None if classes is None else classes.sizes,
+        **_of_classes(structure, "weight", "sizes"),
         scale=options["scale"],
         clamp=math.inf if options["clamp"] is None else options["clamp"],
         steps=options["steps"],

@@ -1,10 +1,12 @@
-"""The structure of a batch of graphs as kernels read it: ragged CSR, node measure, and caches."""
+"""What kernels take: the structure of a batch of graphs, and the options of an alignment."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, TypedDict
 
 import torch
 from torch import Tensor
@@ -14,9 +16,27 @@ _WASTE = 1.25  # padded rows per real row that a chunk may have
 _SMALL = 256  # padded rows below which a chunk is too small for its padding to matter
 
 
+class Sinkhorn(TypedDict):
+    """Options of Sinkhorn's iterations.
+
+    scale: factor of the logits; clamp: bound on their magnitude, or None; steps: iterations.
+    """
+
+    scale: float
+    clamp: float | None
+    steps: int
+
+
+class Mixing(Sinkhorn):
+    """Options of mixtures: temperature of the responsibilities; top_k bases to keep, or None."""
+
+    temperature: float
+    top_k: int | None
+
+
 @dataclass(frozen=True, eq=False)
 class Adjacency:
-    r"""A square binary matrix in CSR form: ``A @ x`` sums the rows of x over the neighbours.
+    r"""A square binary matrix in CSR form; its products sum rows of x over the neighbours.
 
     row_ptr int64 [n + 1], col int32 [nnz]; x [n, d] in ``dtype``.
     """
@@ -43,14 +63,26 @@ class Adjacency:
                 self.row_ptr.to(index), self.col.to(index), ones, size=(size, size)
             )
 
-    def multiply(self, x: Tensor, out: Tensor) -> Tensor:
-        """Write A x to out, which must not share memory with x, and return it."""
+    def multiply(self, x: Tensor, out: Tensor | None = None) -> Tensor:
+        """Write A x to out, if it is given, which must not share memory with x; return A x."""
+        if out is None:
+            out = torch.empty_like(x, memory_format=torch.contiguous_format)
         if x.device.type in CSR_DEVICES:
             return torch.addmm(out, self.matrix, x, beta=0, out=out)
         return out.zero_().index_add_(0, self.source, x.index_select(0, self.col.long()))
 
-    def __matmul__(self, x: Tensor) -> Tensor:
-        return self.multiply(x, torch.empty_like(x, memory_format=torch.contiguous_format))
+
+class SymmetricProduct(torch.autograd.Function):
+    """``multiply(h)``, the product with a symmetric matrix, which is its own gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, multiply: Callable[[Tensor], Tensor], h: Tensor) -> Tensor:
+        ctx.multiply = multiply
+        return multiply(h.detach().contiguous())
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
+        return None, SymmetricProduct.apply(ctx.multiply, grad)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,21 +175,14 @@ class Structure:
                 f"on the CPU; it was asked to go to {measure.dtype} on {measure.device}: make it "
                 "there anew"
             )
-        node_ptr, row_ptr, col = (
-            t.to(measure.device) for t in (self.node_ptr, self.row_ptr, self.col)
-        )
+        ragged = self.node_ptr, self.row_ptr, self.col
+        node_ptr, row_ptr, col = (array.to(measure.device) for array in ragged)
         return Structure(node_ptr, row_ptr, col, measure)
 
     @cached_property
     def sizes(self) -> list[int]:
         """Number of nodes of each graph, on the host."""
         return self.node_ptr.diff().tolist()
-
-    @cached_property
-    def owner(self) -> Tensor:
-        """Graph of every node, int64 [N]."""
-        graphs = torch.arange(self.num_graphs, device=self.device)
-        return torch.repeat_interleave(graphs, self.node_ptr.diff(), output_size=self.num_nodes)
 
     @property
     def degree(self) -> Tensor:
@@ -173,28 +198,27 @@ class Structure:
     def self_energy(self) -> Tensor:
         r""":math:`\chi_A = \sum_{ij} A_{ij} \mu_i \mu_j` of each graph, [G], in the wide dtype."""
         mu = self.measure.to(wide(self.device))
-        source, target = self.adjacency.source, self.col.long()
-        chi = mu.new_zeros(self.num_graphs)
-        terms = mu[source] * mu[target]
+        source = self.adjacency.source
+        graphs = torch.arange(self.num_graphs, device=self.device)
+        owner = torch.repeat_interleave(graphs, self.node_ptr.diff(), output_size=self.num_nodes)
+        terms = mu[source] * mu[self.col.long()]
         if self.classes is not None:
             terms *= self.classes.weight
-        return chi.index_add_(0, self.owner[source], terms)
+        return mu.new_zeros(self.num_graphs).index_add_(0, owner[source], terms)
 
     def chunks(self, limit: int) -> list[Chunk]:
         """Group the graphs in chunks of similar size with at most ``limit`` rows, or one graph."""
         if limit not in self._chunks:
-            order = sorted(range(self.num_graphs), key=self.sizes.__getitem__)
             groups: list[list[int]] = []
             real = 0
-            for g in order:
+            for g in sorted(range(self.num_graphs), key=self.sizes.__getitem__):
                 size = self.sizes[g]
-                real += size
                 padded = (len(groups[-1]) + 1) * size if groups else 0
-                wasteful = padded > max(_WASTE * real, _SMALL)
-                if not groups or padded > limit or wasteful:
+                if not groups or padded > min(limit, max(_WASTE * (real + size), _SMALL)):
                     groups.append([])
-                    real = size
+                    real = 0
                 groups[-1].append(g)
+                real += size
             self._chunks[limit] = [self._chunk(group) for group in groups]
         return self._chunks[limit]
 

@@ -15,7 +15,7 @@ import math
 import torch
 from torch import Tensor
 
-from artlas.kernels.structure import Chunk, wide
+from artlas.kernels.structure import Chunk, Sinkhorn, wide
 
 HARD = 70.0  # a pair with a wider row of logits is solved in the log domain
 TINY = 1e-8  # least denominator of the rounding
@@ -35,41 +35,36 @@ class Block:
         chunk: Chunk,
         rows: Tensor,
         roles: Tensor,
-        scale: float,
-        clamp: float | None,
+        options: Sinkhorn,
         state: State | None = None,
     ) -> None:
         """rows [b * n, D] of the chunk against roles [k, M, D]; ``state`` of an earlier solve."""
         self.shape = len(roles), len(chunk.graphs)
         self.mu = mu = chunk.measure.repeat(len(roles), 1).unsqueeze(-1)  # [P, n, 1]
-        logits = torch.bmm(rows.expand(len(roles), -1, -1), scale * roles.transpose(1, 2))
+        scaled = options["scale"] * roles.transpose(1, 2)
+        logits = torch.bmm(rows.expand(len(roles), -1, -1), scaled)
         logits = logits.view(-1, chunk.size, roles.shape[1])
+        clamp = options["clamp"]
         self.inside: Tensor | None = None
         if clamp is not None:
             self.inside = logits.abs() <= clamp if state is not None else None
             logits.clamp_(-clamp, clamp)
-        hard, v, g = state if state is not None else (_hard(logits, clamp), None, None)
+        hard, v, g = (None, None, None) if state is None else state
+        if state is None and (clamp is None or 2 * clamp > HARD):  # a scaling form could underflow
+            hard = (logits.amax(-1) - logits.amin(-1)).amax(-1) > HARD
+            hard = hard if bool(hard.any()) else None
         self.hard = hard
         self.parts: list[tuple[Tensor | None, _Scaling | _LogDomain]]
         if hard is None:
             self.parts = [(None, _Scaling(logits, mu, v))]
         else:
-            easy = ~hard
-            self.parts = [
-                (easy, _Scaling(logits[easy], mu[easy], v)),
-                (hard, _LogDomain(logits[hard], mu[hard], g)),
-            ]
+            easy = _Scaling(logits[~hard], mu[~hard], v)
+            self.parts = [(~hard, easy), (hard, _LogDomain(logits[hard], mu[hard], g))]
 
-    @property
-    def state(self) -> State:
-        v, *g = (part.scalings for _, part in self.parts)
-        return self.hard, v, g[0] if g else None
-
-    @property
-    def last(self) -> State:
-        """The state without what ``coupling`` does not need."""
-        v, *g = (part.scalings[-2:].clone() for _, part in self.parts)
-        return self.hard, v, g[0] if g else None
+    def state(self, last: bool = False) -> State:
+        """The state; if ``last``, a copy of only what ``coupling`` needs."""
+        scalings = [part.scalings[-2:].clone() if last else part.scalings for _, part in self.parts]
+        return self.hard, scalings[0], scalings[1] if len(scalings) > 1 else None
 
     def paired(self, x: Tensor) -> Tensor:
         """[P, ...] as [bases, graphs, ...]."""
@@ -95,14 +90,6 @@ class Block:
         for (mask, _), value in zip(self.parts, values, strict=True):
             out[mask] = value.to(out.dtype)
         return out
-
-
-def _hard(pairs: Tensor, clamp: float | None) -> Tensor | None:
-    """Mask of the pairs whose scaling form could underflow; None if there is none."""
-    if clamp is not None and 2 * clamp <= HARD:
-        return None
-    hard = (pairs.amax(-1) - pairs.amin(-1)).amax(-1) > HARD
-    return hard if bool(hard.any()) else None
 
 
 class _Scaling:

@@ -17,14 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from itertools import chain
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from artlas.kernels.structure import Chunk, Structure, wide
-from artlas.kernels.torch_sinkhorn import Block, State, marginal_error, round_, round_pull_back
+from artlas.kernels.structure import Chunk, Mixing, Sinkhorn, Structure, SymmetricProduct, wide
+from artlas.kernels.torch_sinkhorn import Block, marginal_error, round_, round_pull_back
 
 CACHE_BUDGET = 1 << 20  # elements of a block on the CPU: its few arrays stay in a last-level cache
 MEMORY_BUDGET = 1 << 25  # and elsewhere
@@ -35,76 +36,39 @@ def energies(
     roles: Tensor,
     relations: Tensor,
     structure: Structure,
-    *,
-    scale: float,
-    clamp: float | None,
-    steps: int,
+    **options: Unpack[Sinkhorn],
 ) -> tuple[Tensor, Tensor]:
-    r"""Alignment energies, with gradients, and the marginal residuals of the couplings behind them.
-
-    .. math:: e_{gk} = \chi_A + \chi_B - 2 \langle A T', T' B_k \rangle
-
-    nodes [N, D], roles [K, M, D], relations [K, M, M] symmetric -> energies, residuals [G, K].
-    """
-    _check(nodes, roles, relations, structure, steps)
-    inputs = (nodes, roles, relations)
-    if torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
-        return _Energies.apply(*inputs, structure, scale, clamp, steps)
-    return _forward(*inputs, structure, scale, clamp, steps)
+    return _Energies.apply(nodes, roles, relations, structure, options)
 
 
 def couplings(
-    nodes: Tensor,
-    roles: Tensor,
-    structure: Structure,
-    *,
-    scale: float,
-    clamp: float | None,
-    steps: int,
+    nodes: Tensor, roles: Tensor, structure: Structure, **options: Unpack[Sinkhorn]
 ) -> list[Tensor]:
     """The rounded couplings T' of every graph, [K, N_g, M] each, without gradients."""
-    _check(nodes, roles, None, structure, steps)
+    _check(structure, options, nodes, roles)
     K, M, _ = roles.shape
     out = [nodes.new_empty(K, size, M) for size in structure.sizes]
     with _plain(nodes):
         for chunk, rows, slices in _blocks(nodes, roles, structure):
             for bases in slices:
-                block = Block(chunk, rows, roles[bases], scale, clamp)
-                T = block.paired(round_(block.solve(steps), block.mu))
+                block = Block(chunk, rows, roles[bases], options)
+                T = block.paired(round_(block.solve(options["steps"]), block.mu))
                 for j, g in enumerate(chunk.graphs.tolist()):
                     out[g][bases] = T[:, j, : structure.sizes[g]]
     return out
 
 
 def mixtures(
-    nodes: Tensor,
-    roles: Tensor,
-    relations: Tensor,
-    structure: Structure,
-    *,
-    scale: float,
-    clamp: float | None,
-    steps: int,
-    temperature: float,
-    top_k: int | None,
+    nodes: Tensor, roles: Tensor, relations: Tensor, structure: Structure, **options: Unpack[Mixing]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Energies, residuals and the mixed coupling, without gradients.
-
-    .. math:: T_{mix} = \sum_k w_k T'_k, \quad w = \mathrm{softmax}_k(-e_k / \text{temperature})
-
-    With ``top_k`` the largest weights are kept and renormalised. -> [G, K], [G, K], [N, M].
-    """
-    _check(nodes, roles, relations, structure, steps)
     K, M, _ = roles.shape
+    top_k = options["top_k"]
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k must be None or at least 1, got {top_k}")
-    states: list[State] = []
-
-    def keep(block: Block, AT: Tensor, TAT: Tensor) -> None:
-        states.append(block.last)
-
-    e, residual = _forward(nodes, roles, relations, structure, scale, clamp, steps, keep)
-    weights = torch.softmax(-e / temperature, dim=1)
+    e, residual, states = _forward(
+        nodes, roles, relations, structure, options, lambda block, *_: block.state(last=True)
+    )
+    weights = torch.softmax(-e / options["temperature"], dim=1)
     if top_k is not None and top_k < K:
         kept = weights.topk(top_k, dim=1)
         weights = torch.zeros_like(weights).scatter_(1, kept.indices, kept.values)
@@ -115,7 +79,7 @@ def mixtures(
         for chunk, rows, slices in _blocks(nodes, roles, structure):
             mix = rows.new_zeros(chunk.rows, M)
             for bases in slices:
-                block = Block(chunk, rows, roles[bases], scale, clamp, next(remaining))
+                block = Block(chunk, rows, roles[bases], options, next(remaining))
                 T = block.paired(round_(block.coupling(), block.mu))
                 w = weights[chunk.graphs, bases].T
                 mix += T.mul_(w[:, :, None, None]).sum(0).view_as(mix)
@@ -123,15 +87,36 @@ def mixtures(
     return e, residual, mixed
 
 
+def transport_features(
+    nodes: Tensor,
+    roles: Tensor,
+    relations: Tensor,
+    structure: Structure,
+    x: Tensor,
+    measure: Tensor | None = None,
+    **options: Unpack[Mixing],
+) -> tuple[Tensor, Tensor, Tensor]:
+    if measure is not None:
+        x = (x / measure[:, None]).to(nodes)
+    energy, residual, mixed = mixtures(nodes, roles, relations, structure, **options)
+    parts = zip(mixed.split(structure.sizes), x.split(structure.sizes), strict=True)
+    return energy, residual, torch.stack([len(t) * (t.T @ rows) for t, rows in parts])
+
+
+def blocks(x: Tensor, degree: Tensor, structure: Structure) -> Tensor:
+    summed = neighbour_sum(x.contiguous(), structure)
+    across = x * summed
+    return torch.cat([x, summed, across, degree[:, None] * x * x - across], 1)
+
+
 def neighbour_sum(h: Tensor, structure: Structure) -> Tensor:
-    """A h for h [N, D], with gradient: A is symmetric, so the backward pass is the same product."""
     _check_plain(structure)
     if h.dtype != structure.dtype or h.device != structure.device or len(h) != structure.num_nodes:
         raise ValueError(
             f"expected {structure.num_nodes} rows of {structure.dtype} on {structure.device}, got "
             f"{tuple(h.shape)} of {h.dtype} on {h.device}; see Structure.to"
         )
-    return _NeighbourSum.apply(h, structure)
+    return SymmetricProduct.apply(structure.adjacency.multiply, h)
 
 
 def _forward(
@@ -139,20 +124,20 @@ def _forward(
     roles: Tensor,
     relations: Tensor,
     structure: Structure,
-    scale: float,
-    clamp: float | None,
-    steps: int,
-    keep: Callable[[Block, Tensor, Tensor], None] | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Energies and residuals; ``keep(block, A T', T'^T A T')`` is called once a block."""
+    options: Sinkhorn,
+    keep: Callable[[Block, Tensor, Tensor], Any],
+) -> tuple[Tensor, Tensor, list[Any]]:
+    """Energies, residuals, and ``keep(block, A T', T'^T A T')`` of every block."""
+    _check(structure, options, nodes, roles, relations)
     K, M, _ = roles.shape
     e = nodes.new_empty(structure.num_graphs, K, dtype=wide(nodes.device))
     residual = nodes.new_empty(structure.num_graphs, K)
+    kept = []
     with _plain(nodes):
         for chunk, rows, slices in _blocks(nodes, roles, structure):
             for bases in slices:
-                block = Block(chunk, rows, roles[bases], scale, clamp)
-                T = round_(block.solve(steps), block.mu)
+                block = Block(chunk, rows, roles[bases], options)
+                T = round_(block.solve(options["steps"]), block.mu)
                 AT = torch.empty_like(T)
                 by_base = (-1, chunk.rows, M)
                 for x, out in zip(T.view(by_base), AT.view(by_base), strict=True):
@@ -161,35 +146,25 @@ def _forward(
                 cross = (block.paired(TAT) * relations[bases, None]).sum((2, 3), dtype=e.dtype)
                 e[chunk.graphs, bases] = cross.T
                 residual[chunk.graphs, bases] = block.paired(marginal_error(T, block.mu)).T
-                if keep is not None:
-                    keep(block, AT, TAT)
+                kept.append(keep(block, AT, TAT))
         chi_B = relations.to(e.dtype).square().sum((1, 2)) / M**2
         e = (structure.self_energy[:, None] + chi_B - 2 * e).clamp_(min=0)
-    return e.to(nodes.dtype), residual
+    return e.to(nodes.dtype), residual, kept
 
 
 class _Energies(torch.autograd.Function):
     """energies() with the exact gradient of its unrolled iterations and of the rounding."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        nodes: Tensor,
-        roles: Tensor,
-        relations: Tensor,
-        structure: Structure,
-        scale: float,
-        clamp: float | None,
-        steps: int,
-    ) -> tuple[Tensor, Tensor]:
-        saved: list[Tensor | None] = []
+    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, Tensor]:
+        nodes, roles, relations, ctx.structure, ctx.options = inputs
+        needed = any(ctx.needs_input_grad)
 
-        def keep(block: Block, AT: Tensor, TAT: Tensor) -> None:
-            saved.extend((*block.state, AT, TAT))
+        def keep(block: Block, AT: Tensor, TAT: Tensor) -> tuple[Tensor | None, ...]:
+            return (*block.state(), AT, TAT) if needed else ()
 
-        e, residual = _forward(nodes, roles, relations, structure, scale, clamp, steps, keep)
-        ctx.settings = structure, scale, clamp
-        ctx.save_for_backward(nodes, roles, relations, e, *saved)
+        e, residual, saved = _forward(nodes, roles, relations, ctx.structure, ctx.options, keep)
+        ctx.save_for_backward(nodes, roles, relations, e, *chain.from_iterable(saved))
         ctx.mark_non_differentiable(residual)
         return e, residual
 
@@ -197,7 +172,7 @@ class _Energies(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         nodes, roles, relations, e, *saved = ctx.saved_tensors
-        structure, scale, clamp = ctx.settings
+        structure, scale = ctx.structure, ctx.options["scale"]
         M = roles.shape[1]
         grad = grad.masked_fill(e <= 0, 0)  # an energy clamped at 0 has no gradient
         d_nodes, d_roles = torch.zeros_like(nodes), torch.zeros_like(roles)
@@ -214,7 +189,7 @@ class _Energies(torch.autograd.Function):
                     d_relations[bases] -= 2 * dB
                     if not any(ctx.needs_input_grad[:2]):
                         continue
-                    block = Block(chunk, rows, R, scale, clamp, state)
+                    block = Block(chunk, rows, R, ctx.options, state)
                     dT = torch.bmm(AT.view(len(w), chunk.rows, M), -4 * B)  # dE/dT' = -4 w A T' B
                     dT = dT.view_as(AT).mul_(w.view(-1, 1, 1))
                     W = round_pull_back(block.coupling(), block.mu, dT)
@@ -224,18 +199,7 @@ class _Energies(torch.autograd.Function):
                     d_roles[bases] += torch.bmm(dl.transpose(1, 2), rows.expand(len(w), -1, -1))
                 d_nodes.index_copy_(0, chunk.nodes, d_rows[chunk.slots])
         d_roles *= scale
-        return d_nodes, d_roles, d_relations, None, None, None, None
-
-
-class _NeighbourSum(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, h: Tensor, structure: Structure) -> Tensor:
-        ctx.structure = structure
-        return structure.adjacency @ h.contiguous()
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return neighbour_sum(grad, ctx.structure), None
+        return d_nodes, d_roles, d_relations, None, None
 
 
 def _check_plain(structure: Structure) -> None:
@@ -246,18 +210,12 @@ def _check_plain(structure: Structure) -> None:
         )
 
 
-def _check(
-    nodes: Tensor, roles: Tensor, relations: Tensor | None, structure: Structure, steps: int
-) -> None:
+def _check(structure: Structure, options: Sinkhorn, *inputs: Tensor) -> None:
+    """Refuse nodes, roles and relations, if given, of other shapes or types than the structure."""
     _check_plain(structure)
-    N, (K, M, D) = structure.num_nodes, roles.shape
-    for name, x, shape in (
-        ("nodes", nodes, (N, D)),
-        ("roles", roles, (K, M, D)),
-        ("relations", relations, (K, M, M)),
-    ):
-        if x is None:
-            continue
+    K, M, D = inputs[1].shape
+    shapes = {"nodes": (structure.num_nodes, D), "roles": (K, M, D), "relations": (K, M, M)}
+    for x, (name, shape) in zip(inputs, shapes.items(), strict=False):
         if x.shape != shape:
             raise ValueError(f"{name} must have shape {shape}, got {tuple(x.shape)}")
         if x.dtype != structure.dtype or x.device != structure.device:
@@ -265,8 +223,8 @@ def _check(
                 f"{name} is {x.dtype} on {x.device} but the structure is {structure.dtype} on "
                 f"{structure.device}; convert one of them (Structure.to)"
             )
-    if steps < 1:
-        raise ValueError(f"steps must be at least 1, got {steps}")
+    if options["steps"] < 1:
+        raise ValueError(f"steps must be at least 1, got {options['steps']}")
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from artlas import checks
-from artlas.kernels.options import Mixing, Sinkhorn
+from artlas.kernels.structure import Mixing, Sinkhorn
 
 UNIFORM = 1e9  # a measure_epsilon so large that degrees no longer matter
 

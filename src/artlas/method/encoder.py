@@ -48,7 +48,7 @@ class Encoder(nn.Module):
         x = normalised_degree(structure.degree.to(structure.dtype), structure.node_ptr)
         h = torch.relu(self.lift(x.unsqueeze(1)))
         for layer in self.layers:
-            h = layer(h, kernels.neighbour_sum(h, structure))
+            h = layer(h, kernels.on(h).neighbour_sum(h, structure))
         return h
 
     def project(self, structure: Structure, projection: Tensor) -> Tensor:

@@ -65,8 +65,9 @@ class ART(nn.Module):
     def energies_and_residuals(self, graphs: Any) -> tuple[Tensor, Tensor]:
         """Differentiable energies, and marginal residuals of the couplings, [G, K] each."""
         structure = self.prepare(graphs)
+        nodes, *bases = self._projected(structure)
         options = self.config.sinkhorn_options
-        return kernels.energies(*self._projected(structure), structure, **options)
+        return kernels.on(nodes).energies(nodes, *bases, structure, **options)
 
     def forward(self, graphs: Any) -> Tensor:
         """The mean coverage of graphs, or of a prepared batch: the pretraining loss."""
@@ -96,14 +97,16 @@ class ART(nn.Module):
                 "Use align(graphs).couplings(g) to pick one."
             )
         nodes, roles, _ = self._projected(structure)
-        return kernels.couplings(nodes, roles, structure, **self.config.sinkhorn_options)
+        options = self.config.sinkhorn_options
+        return kernels.on(nodes).couplings(nodes, roles, structure, **options)[0]
 
     @torch.no_grad()
     def mixtures(self, graphs: Any) -> Tensor:
         r"""The mixed coupling :math:`T_{mix} = \sum_k w_k T_k` of every graph's nodes, [N, M]."""
         structure = self.prepare(graphs)
+        nodes, *bases = self._projected(structure)
         options = self.config.mixing_options
-        return kernels.mixtures(*self._projected(structure), structure, **options)[2]
+        return kernels.on(nodes).mixtures(nodes, *bases, structure, **options)[2]
 
     @torch.no_grad()
     def embed(self, graphs: Any, representation: str | None = None, budget: int = BUDGET) -> Tensor:
@@ -170,8 +173,10 @@ class ART(nn.Module):
         Returns energies and residuals [G, K], then H.
         """
         structure, values = self.prepare(graphs), values.to(self.node_projection.weight)
-        inputs = *self._projected(structure), structure, values
-        return kernels.transport_features(*inputs, **self.config.mixing_options)
+        nodes, *bases = self._projected(structure)
+        return kernels.on(nodes).transport_features(
+            nodes, *bases, structure, values, **self.config.mixing_options
+        )
 
     @torch.no_grad()
     def pool_by_roles(self, graphs: Graphs, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -184,11 +189,12 @@ class ART(nn.Module):
         structure, config = self.prepare(graphs), self.config
         measure = degree_measure(graphs, config.measure_epsilon)
         nodes, roles, relations = self._projected(structure)
+        transport = kernels.on(nodes).transport_features
         options, step = config.mixing_options, len(roles)
         if config.pooling == "each":
             options, step = {**options, "top_k": None}, 1
         parts = [
-            kernels.transport_features(nodes, r, b, structure, values, measure, **options)
+            transport(nodes, r, b, structure, values, measure, **options)
             for r, b in zip(roles.split(step), relations.split(step), strict=True)
         ]
         energies, residuals, pooled = (_join(column, 1) for column in zip(*parts, strict=True))

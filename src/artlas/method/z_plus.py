@@ -39,7 +39,7 @@ def node_values(batch: GraphBatch) -> Tensor:
     graphs, x = batch.graphs, batch.graphs.x
     if x is None:
         x = normalised_degree(graphs.degree, graphs.node_ptr).unsqueeze(1)
-    return kernels.blocks(x, graphs.degree, prepare_structure(graphs, EPSILON))
+    return kernels.on(x).blocks(x, graphs.degree, prepare_structure(graphs, EPSILON))
 
 
 def vector(batch: GraphBatch, pooled: Tensor) -> Tensor:

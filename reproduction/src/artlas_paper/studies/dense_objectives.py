@@ -37,7 +37,7 @@ class DenseCouplings:
         """Compute A T, [G, K, N, M]."""
         graphs, (bases, roles) = self.graphs, (couplings.shape[1], couplings.shape[3])
         rows = couplings.transpose(1, 2)[_slots(graphs)].flatten(1)
-        summed = kernels.neighbour_sum(rows.contiguous(), prepare_structure(graphs, 1.0))
+        summed = kernels.on(rows).neighbour_sum(rows.contiguous(), prepare_structure(graphs, 1.0))
         return pad(graphs, summed.view(-1, bases, roles)).transpose(1, 2)
 
     def energies(self) -> Tensor:
@@ -47,10 +47,8 @@ class DenseCouplings:
         return squares + (self.relations**2).mean((1, 2)) - 2 * cross
 
     def _carried_measure(self) -> Tensor:
-        mu = self.measure[_slots(self.graphs)]
-        return kernels.neighbour_sum(mu[:, None].contiguous(), prepare_structure(self.graphs, 1.0))[
-            :, 0
-        ]
+        mu = self.measure[_slots(self.graphs)][:, None].contiguous()
+        return kernels.on(mu).neighbour_sum(mu, prepare_structure(self.graphs, 1.0))[:, 0]
 
 
 def _slots(graphs: Graphs) -> tuple[Tensor, Tensor]:
@@ -111,8 +109,8 @@ def pool_degrees(dense: DenseCouplings, model: ART) -> Tensor:
     """Pool degrees over neighbourhoods by roles, as z+ pools features; [G, d]."""
     graphs, config = dense.graphs, model.config
     structure, degree = prepare_structure(graphs, 1.0), graphs.degree.float()[:, None]
-    second = kernels.neighbour_sum(degree, structure)
-    third = kernels.neighbour_sum(second, structure)
+    second = kernels.on(degree).neighbour_sum(degree, structure)
+    third = kernels.on(second).neighbour_sum(second, structure)
     values = pad(graphs, torch.cat([degree, second.log1p(), third.log1p(), degree**2], 1))
     roles = dense.couplings / dense.measure.clamp_min(TINY)[:, None, :, None]
     if config.pooling == "mixed":
