@@ -113,7 +113,7 @@ def test_read_outs_are_chosen_by_the_sources_alone(small_baselines, monkeypatch)
     domains = small_baselines.domains("BZR")
 
     class Model:
-        def read(self, graphs, ways, report=None):
+        def embed_read_outs(self, graphs, ways, report=None):
             told = torch.nn.functional.one_hot(graphs.y, 2).float()
             return {"pool": torch.zeros(len(graphs), 2), "centre": told}
 

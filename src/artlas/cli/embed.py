@@ -62,11 +62,10 @@ def embed(
         try:
             if engine == "local" and (workers or address):
                 raise ValueError("--workers and --address need a cluster: add --engine ray.")
+            cluster = Cluster(workers, address) if engine == "ray" else None
             files = find_inputs(inputs, format, Path(folder))
             run = Run(out, files, checkpoint.load(model), representation, budget << 20)
-            work = run.embed
-            if engine == "ray":
-                work = functools.partial(Cluster(workers, address).embed, run)
+            work = run.embed if cluster is None else functools.partial(cluster.embed, run)
             outcome = _work(work, run, console, quiet)
         except OSError as error:
             fix = "Finished work is kept; free some space, then rerun the command to resume."
