@@ -39,7 +39,16 @@ def canonical(
     """
     total = sum(sizes)
     check_total(total)
-    ends = _concatenate(sizes, edges)
+    if len(edges) == 1 and edges[0].dtype == np.int32:
+        ends = edges[0]
+    else:
+        ends = np.empty((2, sum(part.shape[1] for part in edges)), dtype=np.int32)
+        node = entry = 0
+        for n, part in zip(sizes, edges, strict=True):
+            span = ends[:, entry : entry + part.shape[1]]
+            span[:] = part
+            span += node
+            node, entry = node + n, entry + part.shape[1]
     native = kernels.native_data()
     rows = (_sparse_rows if native is None else native.canonical)(ends, total, first)
     if rows is None:
@@ -51,11 +60,8 @@ def canonical(
 
 def count_changes(rows: Any, changes: Counter[str], undirected: bool = False) -> None:
     """Add what was changed to make these rows canonical."""
-    changes["duplicates"] += rows.duplicates
-    if rows.loops:
-        changes["loops"] += rows.loops
-    if rows.one_way and not undirected:
-        changes["one_way"] += rows.one_way
+    one_way = 0 if undirected else rows.one_way
+    changes.update(duplicates=rows.duplicates, loops=rows.loops, one_way=one_way)
 
 
 class _Rows(NamedTuple):
@@ -64,20 +70,6 @@ class _Rows(NamedTuple):
     loops: int
     duplicates: int
     one_way: int
-
-
-def _concatenate(sizes: Sequence[int], edges: Sequence[Any]) -> Any:
-    """Return the edges of all graphs with global ids, int32 [2, E]; without a copy if possible."""
-    if len(edges) == 1 and edges[0].dtype == np.int32:
-        return edges[0]
-    ends = np.empty((2, sum(part.shape[1] for part in edges)), dtype=np.int32)
-    node = entry = 0
-    for n, part in zip(sizes, edges, strict=True):
-        span = ends[:, entry : entry + part.shape[1]]
-        span[:] = part
-        span += node
-        node, entry = node + n, entry + part.shape[1]
-    return ends
 
 
 def _sparse_rows(ends: Any, total: int, first: int) -> _Rows | None:
@@ -105,8 +97,8 @@ def announce(changes: Counter[str], strict: bool, stacklevel: int = 4) -> None:
     parts = [f"{text}: {changes[key]:,}" for key, text in _CHANGES.items() if changes[key]]
     got = ", ".join(parts)
     if parts and strict:
-        wrong = "the graphs are not canonical and strict=True"
-        raise_graph_error(wrong, got, "clean them, or drop strict")
+        fix = "clean them, or drop strict"
+        raise_graph_error("the graphs are not canonical and strict=True", got, fix)
     if parts:
         warnings.warn(
             f"graphs were made undirected, loop-free, coalesced and binary ({got}). "

@@ -40,7 +40,7 @@ def matrix_edges(matrix: Any, name: str, changes: Counter[str]) -> Any:
     """Return the edges [2, E] of a square array, SciPy sparse or dense; errors call it ``name``."""
     if isinstance(matrix, np.ndarray):
         edges = np.stack(np.asarray(matrix).nonzero())
-        return drop_weights(edges, np.asarray(matrix)[edges[0], edges[1]], changes, name)
+        return drop_weights(edges, np.asarray(matrix)[*edges], changes, name)
     matrix = matrix.tocoo()
     return drop_weights(np.stack([matrix.row, matrix.col]), matrix.data, changes, name)
 

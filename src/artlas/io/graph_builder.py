@@ -7,7 +7,7 @@ attribute y of graphs or nodes becomes y. What is left out is reported among the
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,34 +52,24 @@ class Column:
     default: Any = None
     problem: str = ""  # why it cannot be a column of x
 
-    @property
-    def used(self) -> bool:
-        return bool(self.rows or self.problem or self.default is not None)
-
     def add(self, row: int, value: Any) -> None:
-        if value is None or self.problem:
-            return
         if is_number(value):
             self.rows.append(row)
             self.values.append(value)
-            return
-        self.problem = "text" if isinstance(value, str) else "not a number"
-        self.rows, self.values = [], []
+        elif value is not None:
+            self.problem = self.problem or ("text" if isinstance(value, str) else "not a number")
 
     def fill(self, nodes: int) -> list[Any]:
         """Return one value for every node, or set ``problem`` if there is none for some."""
-        if self.problem:
-            return []
-        if self.default is not None and not is_number(self.default):
+        if not (self.problem or self.default is None or is_number(self.default)):
             self.problem = "text"
-        elif self.default is not None:
-            values = [self.default] * nodes
-            for row, value in zip(self.rows, self.values, strict=True):
-                values[row] = value
-            return values
-        elif len(self.rows) < nodes:
-            self.problem = "not on every node"
-        return self.values
+        if self.problem or self.default is None:
+            self.problem = self.problem or ("not on every node" if len(self.rows) < nodes else "")
+            return self.values
+        values = [self.default] * nodes
+        for row, value in zip(self.rows, self.values, strict=True):
+            values[row] = value
+        return values
 
 
 class GraphBuilder:
@@ -96,7 +86,7 @@ class GraphBuilder:
         self.sizes: list[int] = []
         self.graph_labels: list[Any] = []
         self.names: list[Any] = []
-        self.columns: dict[str, Column] = {}
+        self.columns = defaultdict[str, Column](Column)
         self.ends: list[int] = []  # source, target, source, target, ...
         self.directed: list[bool] = []
         self.unresolved: list[tuple[int, Hashable, int | str]] = []  # nodes that edges name early
@@ -109,19 +99,15 @@ class GraphBuilder:
             raise_read_error(self.path, wrong, got, fix, self.line_of(where))
         raise_read_error(self.path, f"{where}: {wrong}" if where else wrong, got, fix, self.line)
 
-    def column(self, name: str) -> Column:
-        return self.columns.setdefault(name, Column())
-
     def add_node(self, key: Hashable, attributes: Mapping[str, Any], where: int | str) -> None:
         """Add a node that edges call ``key``."""
         if key in self.numbers:
             fix = "give every node of a graph an id of its own"
             self.raise_read_error(where, "a node id appears twice", quoted(key), fix)
-        row = len(self.names)
-        self.numbers[key] = row
+        row = self.numbers[key] = len(self.names)
         self.names.append(key)
         for name, value in attributes.items():
-            self.column(name).add(row, value)
+            self.columns[name].add(row, value)
 
     def add_edge(
         self,
@@ -133,10 +119,9 @@ class GraphBuilder:
     ) -> None:
         """Add an edge; its nodes may come later in the same graph."""
         for key in (source, target):
-            number = self.numbers.get(key, -1)
-            if number < 0:
+            if key not in self.numbers:
                 self.unresolved.append((len(self.ends), key, where))
-            self.ends.append(number)
+            self.ends.append(self.numbers.get(key, -1))
         self.directed.append(directed)
         weight = next((attributes[w] for w in WEIGHTS if attributes.get(w) is not None), None)
         if is_number(weight) and weight != 1:
@@ -162,19 +147,19 @@ class GraphBuilder:
         if not self.sizes:
             fix = "check that it is the right one"
             self.raise_read_error("", "there is no graph in the file", "none", fix)
-        y = self._labels()
-        x = self._features()
+        y, x = self._labels(), self._features()
         directed = np.array(self.directed, dtype=bool)
         edges = np.array(self.ends, dtype=np.int64).reshape(-1, 2).T
         if directed.any() and not directed.all():
             edges = both_directions(edges, directed, len(self.names), self.changes)
+        ids = as_ids(self.names if names is None else names, self.sizes)
         return assemble(
             self.sizes,
             edges,
             undirected=not directed.any(),
             x=x,
             y=y,
-            ids=as_ids(self.names if names is None else names, self.sizes),
+            ids=ids,
             guesses=self.guesses,
             changes=self.changes,
         )
@@ -199,8 +184,12 @@ class GraphBuilder:
         return None
 
     def _features(self) -> Any:
-        nodes, kept, left_out = len(self.names), dict[str, Any](), dict[str, list[str]]()
-        columns = {name: column for name, column in self.columns.items() if column.used}
+        nodes, kept, left_out = len(self.names), dict[str, Any](), defaultdict[str, list[str]](list)
+        columns = {
+            name: column
+            for name, column in self.columns.items()
+            if column.rows or column.problem or column.default is not None
+        }
         defaults = sum(column.default is not None for column in columns.values())
         if nodes * defaults > ENTRIES_ALWAYS + ENTRIES_PER_BYTE * self.size:
             got = f"{len(columns):,} attributes for {nodes:,} nodes from {self.size:,} bytes"
@@ -215,7 +204,7 @@ class GraphBuilder:
                 else:
                     column.problem = "not finite on every node"
             if column.problem:
-                left_out.setdefault(column.problem, []).append(name)
+                left_out[column.problem].append(name)
         if kept:
             self.guesses.append(f"{attribute_phrase(list(kept))} x")
         for problem, names in left_out.items():
@@ -226,9 +215,8 @@ class GraphBuilder:
 def attribute_phrase(names: Sequence[str]) -> str:
     """Return ``node attributes a, b are``, shortened where there are many."""
     short = [name if len(name) <= 60 else f"{name[:57]}..." for name in names[:NAMES_SHOWN]]
-    text = ", ".join(short)
-    if len(names) > NAMES_SHOWN:
-        text += f" and {len(names) - NAMES_SHOWN} more"
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    text = ", ".join(short) + more
     return f"node attribute {text} is" if len(names) == 1 else f"node attributes {text} are"
 
 
@@ -243,9 +231,9 @@ def as_float(value: Any) -> float:
 def as_labels(values: Sequence[Any]) -> NDArray[Any] | None:
     """Return numbers as int64 if all are whole by type, else as float64; None if they overflow."""
     if not all(isinstance(value, int) for value in values):
-        return np.array([as_float(value) for value in values], dtype=np.float64)
+        return np.array(list(map(as_float, values)), dtype=np.float64)
     try:
-        return np.array([int(value) for value in values], dtype=np.int64)
+        return np.array(list(map(int, values)), dtype=np.int64)
     except OverflowError:
         return None
 
@@ -253,7 +241,7 @@ def as_labels(values: Sequence[Any]) -> NDArray[Any] | None:
 def as_ids(names: Sequence[Any], sizes: Sequence[int]) -> NDArray[Any] | None:
     """Return ids as int64 if all are integers, else as str; None if they only count from 0."""
     try:
-        numbers = np.array([_integer_name(name) for name in names], dtype=np.int64)
+        numbers = np.array(list(map(_integer_name, names)), dtype=np.int64)
     except (ValueError, OverflowError):
         ids = np.empty(len(names), dtype=object)
         # Escapes of GML and JSON can name half a surrogate pair, which no file can store.

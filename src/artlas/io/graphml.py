@@ -9,7 +9,7 @@ from xml.parsers import expat
 from artlas.errors import ReadError, quoted, raise_read_error
 from artlas.files.untrusted import read_bytes
 from artlas.io.assembly import Reading
-from artlas.io.graph_builder import NESTED, WEIGHTS, GraphBuilder, parse_integer
+from artlas.io.graph_builder import NESTED, WEIGHTS, GraphBuilder
 
 _REFUSED = {
     "hyperedge": ("hyperedges are not read", "write each as edges between pairs of nodes"),
@@ -41,7 +41,11 @@ def read(path: Path) -> Reading:
     except (LookupError, ValueError) as error:
         wrong = "the encoding of the file is not known"
         raise_read_error(path, wrong, str(error), "save it as UTF-8", 1)
-    return reader.finish()
+    # Columns come in the order in which nodes use them: NetworkX declares them in reverse.
+    for (target, name), default in reader.defaults.items():
+        if target in ("node", "all"):
+            reader.build.columns[name].default = default
+    return reader.build.finish()
 
 
 class _Key:
@@ -143,7 +147,9 @@ class _Reader:
         try:
             if key.type == "boolean":
                 return _BOOLEANS[text.lower()]
-            return parse_integer(text) if key.type in ("int", "long") else _parse_real(text)
+            if not text.isascii() or "_" in text:
+                raise ValueError("Python reads more as a number than XML does")
+            return int(text) if key.type in ("int", "long") else float(text)
         except (KeyError, ValueError):
             got = f"{quoted(text)} for {quoted(key.name)}, declared as {quoted(key.type)}"
             fix = "correct one of them"
@@ -182,16 +188,3 @@ class _Reader:
         directed = own in ("true", "1") if own else self.directed
         weights = {name: self.values.get(name, self.default("edge", name)) for name in WEIGHTS}
         self.build.add_edge(source, target, self.element_line, directed, weights)
-
-    def finish(self) -> Reading:
-        # Columns come in the order in which nodes use them: NetworkX declares them in reverse.
-        for (target, name), default in self.defaults.items():
-            if target in ("node", "all"):
-                self.build.column(name).default = default
-        return self.build.finish()
-
-
-def _parse_real(text: str) -> float:
-    if not text.isascii() or "_" in text:
-        raise ValueError(f"no number: {text}")
-    return float(text)

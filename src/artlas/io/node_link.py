@@ -116,11 +116,7 @@ def _add_links(
 def _node_key(build: GraphBuilder, value: Any, where: str) -> Hashable:
     """Return an id: a string, a number, or a tuple of such, which JSON stores as a list."""
     for part in value if isinstance(value, list) else [value]:
-        if not (isinstance(part, str) or _is_finite(part)):
+        if not isinstance(part, str) and not (is_number(part) and abs(as_float(part)) < math.inf):
             wrong, fix = "an id is not a string or a number", "use strings or numbers as ids"
             build.raise_read_error(where, wrong, quoted(value), fix)
     return tuple(value) if isinstance(value, list) else value
-
-
-def _is_finite(value: Any) -> bool:
-    return is_number(value) and (isinstance(value, int) or math.isfinite(as_float(value)))

@@ -32,7 +32,7 @@ _MEMBER = re.compile(
 def read(path: Path, name: str | None = None) -> Reading:
     """Read graphs with x = [attributes | one-hot labels] of their nodes, and y counted from 0."""
     if path.is_dir():
-        return _read_folder(path, _only_name(path) if name is None else name)
+        return _read_folder(path, name)
     with tempfile.TemporaryDirectory(prefix="artlas-") as folder:
         if not unpack(path, Path(folder), lambda member: _MEMBER.fullmatch(member) is not None):
             fix = "pass a .zip that holds NAME_A.txt and its companions, or unpack it"
@@ -43,18 +43,14 @@ def read(path: Path, name: str | None = None) -> Reading:
             raise ReadError(str(error).replace(folder, str(path))) from None
 
 
-def _only_name(folder: Path) -> str:
+def _read_folder(folder: Path, name: str | None) -> Reading:
     names = sorted(path.name.removesuffix("_A.txt") for path in folder.glob("*_A.txt"))
-    if len(names) != 1:
+    if name is None and len(names) != 1:
         got = f"{len(names)} files that end in _A.txt" if names else "no file NAME_A.txt"
-        fix = (
-            "pass a file, or a folder with NAME_A.txt and NAME_graph_indicator.txt of one data set"
-        )
+        files = "NAME_A.txt and NAME_graph_indicator.txt"
+        fix = f"pass a file, or a folder with {files} of one data set"
         raise_read_error(folder, "the folder is not in TU layout", got, fix)
-    return names[0]
-
-
-def _read_folder(folder: Path, name: str) -> Reading:
+    name = name or names[0]
     owner, node_ptr = _read_owners(folder / f"{name}_graph_indicator.txt")
     nodes, sizes = len(owner), np.diff(node_ptr)
     order = None if (np.diff(owner) >= 0).all() else np.argsort(owner, kind="stable")
@@ -73,8 +69,7 @@ def _read_owners(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the graph of every node, from 0, and node_ptr."""
     owner, fix = read_numbers(path, 1)[:, 0], "number the graphs from 1 without gaps"
     if len(owner) == 0:
-        fix = "write a graph number per node"
-        raise_read_error(path, "there are no nodes", "an empty file", fix)
+        raise_read_error(path, "there are no nodes", "an empty file", "write a number per node")
     if owner.min() < 1 or owner.max() > len(owner):
         row = int(np.argmax((owner < 1) | (owner > len(owner))))
         raise_read_error(path, "a graph number is out of range", f"{owner[row]}", fix, row + 1)
@@ -112,7 +107,11 @@ def _read_rows(
             row = int(np.argmax(outside))
             got, fix = f"{pairs[row].tolist()} with {nodes} nodes", "number the nodes from 1"
             raise_read_error(path, "a node number is out of range", got, fix, row + 1)
-    if _any_edge_leaves(row_ptr.numpy(), col.numpy(), node_ptr):
+    # Rows are symmetric and sorted: an edge leaves a graph if the last neighbour lies behind it.
+    filled, reach = np.flatnonzero(row_ptr.diff()), np.zeros(nodes, dtype=np.int32)
+    reach[filled] = col.numpy()[row_ptr.numpy()[filled + 1] - 1]
+    reach = np.maximum.accumulate(reach)
+    if (reach[node_ptr[1:] - 1] >= node_ptr[1:]).any():
         pairs = parse_numbers(text, path, 2, np.int32)
         graph = owner[pairs - 1]
         row = int(np.argmax(graph[:, 0] != graph[:, 1]))
@@ -120,17 +119,6 @@ def _read_rows(
         fix = "keep every edge within a graph"
         raise_read_error(path, "an edge joins two graphs", got, fix, row + 1)
     return row_ptr, col
-
-
-def _any_edge_leaves(
-    row_ptr: NDArray[np.int64], col: NDArray[np.int32], node_ptr: NDArray[np.int64]
-) -> bool:
-    """Return whether an edge leaves its graph: rows are symmetric and sorted, so the last tells."""
-    nonempty = np.flatnonzero(np.diff(row_ptr))
-    reach = np.zeros(len(row_ptr) - 1, dtype=np.int32)
-    reach[nonempty] = col[row_ptr[nonempty + 1] - 1]
-    reach = np.maximum.accumulate(reach)
-    return bool((reach[node_ptr[1:] - 1] >= node_ptr[1:]).any())
 
 
 def _read_features(folder: Path, name: str, nodes: int) -> NDArray[np.float32] | None:
