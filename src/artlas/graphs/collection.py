@@ -102,16 +102,17 @@ class Graphs:
         matrices = items_of(matrices, convert.is_matrix, "a sparse or 2-D array")
         sizes = [check_square(matrix, g) for g, matrix in enumerate(matrices)]
 
-        edges_of, name = convert.matrix_edges, "the matrix of graph"
-        return cls._build(sizes, lambda g, c: edges_of(matrices[g], f"{name} {g}", c), x, y, strict)
+        edges_of = convert.matrix_edges
+        return cls._build(sizes, lambda g, c: edges_of(matrices[g], g, c), x, y, strict)
 
     @classmethod
     def from_smiles(cls, smiles: Any, y: Any = None) -> Graphs:
         """Build from SMILES strings: atoms with nine integer fields each, joined by bonds."""
-        parsed = molecules.parse([smiles] if isinstance(smiles, str) else list(smiles))
-        bonds, x = parsed.concatenate("smiles")
+        texts = [smiles] if isinstance(smiles, str) else list(smiles)
+        rows = [(f"smiles[{i}]", None, text) for i, text in enumerate(texts)]
+        sizes, bonds, x = molecules.parse(rows, "smiles")
         _, row_ptr, col = canonical([len(x)], [bonds], Counter(), undirected=True)
-        node_ptr, labels = torch.from_numpy(pointer(parsed.sizes)), check_labels(y, parsed.sizes)
+        node_ptr, labels = torch.from_numpy(pointer(sizes)), check_labels(y, sizes)
         return cls(node_ptr, row_ptr, col, torch.from_numpy(x), labels)
 
     @classmethod

@@ -48,10 +48,9 @@ def assemble(
     """
     changes = Counter() if changes is None else changes
     features, labels = check_features(x, sizes), check_labels(y, sizes)
-    if isinstance(edges, np.ndarray):
-        _, row_ptr, col = canonical([sum(sizes)], [edges], changes, undirected)
-    else:
-        _, row_ptr, col = canonical(sizes, edges, changes, undirected)
+    flat = isinstance(edges, np.ndarray)
+    counts, parts = ([sum(sizes)], [edges]) if flat else (sizes, edges)
+    _, row_ptr, col = canonical(counts, parts, changes, undirected)
     node_ptr = torch.from_numpy(pointer(sizes))
     names = None if ids is None else np.asarray(ids)
     return Reading(Graphs(node_ptr, row_ptr, col, features, labels, names), list(guesses), changes)

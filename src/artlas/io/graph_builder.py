@@ -149,20 +149,13 @@ class GraphBuilder:
             self.raise_read_error("", "there is no graph in the file", "none", fix)
         y, x = self._labels(), self._features()
         directed = np.array(self.directed, dtype=bool)
-        edges = np.array(self.ends, dtype=np.int64).reshape(-1, 2).T
+        ends = np.array(self.ends, dtype=np.int64).reshape(-1, 2).T
         if directed.any() and not directed.all():
-            edges = both_directions(edges, directed, len(self.names), self.changes)
+            ends = both_directions(ends, directed, len(self.names), self.changes)
+        undirected, guesses, changes = not directed.any(), self.guesses, self.changes
         ids = as_ids(self.names if names is None else names, self.sizes)
-        return assemble(
-            self.sizes,
-            edges,
-            undirected=not directed.any(),
-            x=x,
-            y=y,
-            ids=ids,
-            guesses=self.guesses,
-            changes=self.changes,
-        )
+        more: dict[str, Any] = {"x": x, "y": y, "ids": ids, "guesses": guesses, "changes": changes}
+        return assemble(self.sizes, ends, undirected=undirected, **more)
 
     def _labels(self) -> Any:
         """Return y of the graphs or nodes, and settle the column y of nodes."""

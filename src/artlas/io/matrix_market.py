@@ -30,8 +30,7 @@ _SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 def read(path: Path) -> Reading:
     """Read one graph; the stored entries that are not zero are its edges."""
     data = read_bytes(path)
-    layout, field, symmetry = _read_banner(path, data)
-    line, sizes = _read_sizes(path, data, 3 if layout == "coordinate" else 2)
+    layout, field, symmetry, line, sizes = _read_header(path, data)
     n = sizes[0]
     if n != sizes[1]:
         got = f"shape {sizes[:2]}"
@@ -48,8 +47,8 @@ def read(path: Path) -> Reading:
     return assemble([n], [edges], undirected=undirected, guesses=guesses, changes=changes)
 
 
-def _read_banner(path: Path, data: bytes) -> list[str]:
-    """Return the layout, the field and the symmetry."""
+def _read_header(path: Path, data: bytes) -> tuple[str, str, str, int, list[int]]:
+    """Return the words of the banner, the number of the line of sizes, and the sizes."""
     first = data[:1024].split(b"\n", 1)[0].decode("ascii", "replace")
     words, got = first.lower().split(), quoted(first)
     if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"]:
@@ -65,22 +64,19 @@ def _read_banner(path: Path, data: bytes) -> list[str]:
             raise_read_error(path, "the banner has an unknown word", quoted(word), fix, 1)
     if words[2] == "array" and words[3] == "pattern":
         raise_read_error(path, "an array has no pattern", got, "use integer or real", 1)
-    return words[2:]
-
-
-def _read_sizes(path: Path, data: bytes, count: int) -> tuple[int, list[int]]:
-    """Return the number of the line of sizes, and the sizes."""
+    layout, field, symmetry = words[2:]
+    count = 3 if layout == "coordinate" else 2
     at, line, text = data.find(b"\n") + 1, 1, b""
     while 0 < at < len(data) and (not text or text.startswith(b"%")):
         end = data.find(b"\n", at) % (len(data) + 1)  # the end of the data where there is no more
         text = data[at:end].strip()
         at, line = end + 1, line + 1
-    words = text.split()
+    words = text.decode("ascii", "replace").split()
     if len(words) != count or not all(w.isdigit() and len(w) < 19 for w in words):
         fix = f"write {' '.join(['rows', 'columns', 'entries'][:count])} there"
-        got = quoted(text.decode("ascii", "replace"))
+        got = quoted(" ".join(words))
         raise_read_error(path, "the line of sizes is missing or broken", got, fix, line)
-    return line, [int(word) for word in words]
+    return layout, field, symmetry, line, [int(word) for word in words]
 
 
 def _read_coordinates(

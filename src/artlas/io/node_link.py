@@ -35,24 +35,14 @@ def read(path: Path) -> Reading:
     return build.finish()
 
 
-def _decode(path: Path, text: str, lines_before: int = 0) -> Any:
+def _decode(path: Path, text: str, lines_before: int = 0, parse_int: Any = None) -> Any:
     try:
-        try:
-            return json.loads(text)
-        except json.JSONDecodeError:
-            raise
-        except ValueError:  # an integer of thousands of digits
-            return json.loads(text, parse_int=_integer_or_infinity)
+        return json.loads(text, parse_int=parse_int)
     except json.JSONDecodeError as error:
         got, fix = f"{error.msg} at column {error.colno}", "correct it or write the file anew"
         raise_read_error(path, "this is not JSON", got, fix, lines_before + error.lineno)
-
-
-def _integer_or_infinity(text: str) -> int | float:
-    try:
-        return int(text)
-    except ValueError:
-        return math.inf
+    except ValueError:  # an integer of thousands of digits
+        return _decode(path, text, lines_before, lambda n: int(n) if len(n) < 640 else math.inf)
 
 
 def _add_graph(build: GraphBuilder, value: Any, where: str) -> None:

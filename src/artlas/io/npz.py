@@ -81,6 +81,7 @@ def _sparse_matrix(path: Path, arrays: dict[str, Any]) -> tuple[int, NDArray[Any
     if len(shape) != 2 or shape[0] != shape[1]:
         raise_read_error(path, "the matrix is not square", f"shape {shape}", SQUARE_FIX)
     n, data = shape[0], arrays.get("data")
+    check_announced(path, n, path.stat().st_size)
     if data is None or data.ndim != 1:
         wrong = "array 'data' is missing or has the wrong shape"
         raise_read_error(path, wrong, quoted(sorted(arrays)), _SAVE)

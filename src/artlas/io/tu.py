@@ -126,18 +126,13 @@ def _read_features(folder: Path, name: str, nodes: int) -> NDArray[np.float32] |
     labels = _read_optional(path, nodes, "node", np.int64)
     values = _read_optional(folder / f"{name}_node_attributes.txt", nodes, "node", np.float64)
     parts = [] if values is None else [values.astype(np.float32)]
-    parts += [] if labels is None else [_one_hot(column, path) for column in labels.T]
+    for column in [] if labels is None else labels.T:
+        low, high = int(column.min()), int(column.max())
+        if high - low >= WIDEST:
+            fix = f"renumber them, or store them as attributes (at most {WIDEST} columns are made)"
+            raise_read_error(path, "node labels span too wide a range", f"{low} to {high}", fix)
+        parts.append((column[:, None] == np.arange(low, high + 1)).astype(np.float32))
     return np.concatenate(parts, axis=1) if parts else None
-
-
-def _one_hot(values: NDArray[np.int64], path: Path) -> NDArray[np.float32]:
-    low, high = int(values.min()), int(values.max())
-    if high - low >= WIDEST:
-        fix = f"renumber them, or store them as attributes (at most {WIDEST} columns are made)"
-        raise_read_error(path, "node labels span too wide a range", f"{low} to {high}", fix)
-    hot = np.zeros((len(values), high - low + 1), dtype=np.float32)
-    hot[np.arange(len(values)), values - low] = 1
-    return hot
 
 
 def _read_labels(folder: Path, name: str, graphs: int) -> tuple[Any, str]:
