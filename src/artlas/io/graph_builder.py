@@ -153,9 +153,10 @@ class GraphBuilder:
         if directed.any() and not directed.all():
             ends = both_directions(ends, directed, len(self.names), self.changes)
         undirected, guesses, changes = not directed.any(), self.guesses, self.changes
-        ids = as_ids(self.names if names is None else names, self.sizes)
-        more: dict[str, Any] = {"x": x, "y": y, "ids": ids, "guesses": guesses, "changes": changes}
-        return assemble(self.sizes, ends, undirected=undirected, **more)
+        sizes, ids = self.sizes, as_ids(names or self.names, self.sizes)
+        return assemble(
+            sizes, ends, undirected=undirected, x=x, y=y, ids=ids, guesses=guesses, changes=changes
+        )
 
     def _labels(self) -> Any:
         """Return y of the graphs or nodes, and settle the column y of nodes."""
