@@ -267,8 +267,7 @@ def _read_words(
     matches = [_INTEGER.fullmatch(word) for word in number]
     values = [int(match[1]) for match in matches if match is not None]
     if len(values) == len(number) and min(values) >= -(2**63) and max(values) < 2**63:
-        ids, place = np.unique(np.array(values, dtype=np.int64), return_inverse=True)
-        return ids, place.reshape(-1)[ends]
+        return _number_ids(np.array(values, dtype=np.int64)[ends])
     texts = np.empty(len(number), dtype=object)
     texts[:] = list(number)
     return texts, ends

@@ -20,6 +20,7 @@ from artlas.errors import quoted, raise_read_error
 from artlas.graphs.ragged import pointer
 from artlas.io.assembly import Reading, assemble
 
+Place = int | str  # a number that ``line_of`` turns into a line, or the name of a place in the file
 WEIGHTS = ("weight", "value")
 NESTED = object()  # stands for the value of an attribute that is a structure
 NAMES_SHOWN = 8
@@ -73,10 +74,7 @@ class Column:
 
 
 class GraphBuilder:
-    """Takes graphs, nodes and edges in the order of a file and makes a Reading of them.
-
-    ``where`` is a number that ``line_of`` turns into a line, or the name of the place in the file.
-    """
+    """Takes graphs, nodes and edges in the order of a file and makes a Reading of them."""
 
     line_of: Callable[[int], int] = staticmethod(int)
 
@@ -89,17 +87,17 @@ class GraphBuilder:
         self.columns = defaultdict[str, Column](Column)
         self.ends: list[int] = []  # source, target, source, target, ...
         self.directed: list[bool] = []
-        self.unresolved: list[tuple[int, Hashable, int | str]] = []  # nodes that edges name early
+        self.unresolved: list[tuple[int, Hashable, Place]] = []  # nodes that edges name early
         self.numbers: dict[Hashable, int] = {}  # of the nodes of the graph that is being built
         self.guesses: list[str] = []
         self.changes = Counter[str]()
 
-    def raise_read_error(self, where: int | str, wrong: str, got: str, fix: str) -> NoReturn:
+    def raise_read_error(self, where: Place, wrong: str, got: str, fix: str) -> NoReturn:
         if isinstance(where, int):
             raise_read_error(self.path, wrong, got, fix, self.line_of(where))
         raise_read_error(self.path, f"{where}: {wrong}" if where else wrong, got, fix, self.line)
 
-    def add_node(self, key: Hashable, attributes: Mapping[str, Any], where: int | str) -> None:
+    def add_node(self, key: Hashable, attributes: Mapping[str, Any], where: Place) -> None:
         """Add a node that edges call ``key``."""
         if key in self.numbers:
             fix = "give every node of a graph an id of its own"
@@ -113,9 +111,9 @@ class GraphBuilder:
         self,
         source: Hashable,
         target: Hashable,
-        where: int | str,
+        where: Place,
         directed: bool,
-        attributes: Mapping[str, Any],
+        values: dict[str, Any],
     ) -> None:
         """Add an edge; its nodes may come later in the same graph."""
         for key in (source, target):
@@ -123,11 +121,11 @@ class GraphBuilder:
                 self.unresolved.append((len(self.ends), key, where))
             self.ends.append(self.numbers.get(key, -1))
         self.directed.append(directed)
-        weight = next((attributes[w] for w in WEIGHTS if attributes.get(w) is not None), None)
+        weight = next((values[w] for w in WEIGHTS if values.get(w) is not None), None)
         if is_number(weight) and weight != 1:
             self.changes["weights"] += 1
 
-    def close_graph(self, where: int | str, y: Any = None) -> None:
+    def close_graph(self, where: Place, y: Any = None) -> None:
         """End a graph, whose edges must now all have their nodes."""
         if not self.numbers:
             fix = "leave out graphs without nodes"

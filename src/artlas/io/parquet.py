@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artlas.errors import raise_read_error
-from artlas.files.atomic import atomic
-from artlas.graphs.collection import Graphs
 from artlas.graphs.ragged import pointer, ranges
 from artlas.io.assembly import Reading, assemble, check_announced
 from artlas.io.parquet_process import read_table
@@ -25,7 +23,10 @@ _COLUMNS = {"edge_index", *_ENDS[0], *_ENDS[1], "num_nodes", "x", "node_feat", "
 
 def read(path: Path) -> Reading:
     """Read the graphs of a Parquet file, one for every row."""
-    arrow, _ = _pyarrow()
+    try:
+        arrow = import_module("pyarrow")
+    except ImportError as error:
+        raise ImportError("Parquet needs PyArrow: pip install 'artlas[parquet]'") from error
     content, size = read_table(path, _COLUMNS)
     table, guesses = _Table(path, content, arrow.types), list[str]()
     counts, ends = _edges(table)
@@ -36,13 +37,6 @@ def read(path: Path) -> Reading:
     ends = ends.astype(np.int64) + np.repeat(pointer(sizes)[:-1], counts)
     undirected = not table.has("edge_index")
     return assemble(sizes.tolist(), ends, undirected=undirected, x=x, y=y, ids=ids, guesses=guesses)
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        return import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise ImportError("Parquet needs PyArrow: pip install 'artlas[parquet]'") from error
 
 
 class _Column(NamedTuple):
@@ -221,7 +215,7 @@ def _labels(table: _Table, sizes: Any) -> Any:
 
 
 def _ids(table: _Table, sizes: Any) -> Any:
-    """Return ids of nodes as :func:`write` stores them; None if the column is something else."""
+    """Return ids of nodes, lists of int64 or text; None if the column is something else."""
     if not table.has("ids"):
         return None
     types, kind = table.types, table.content.schema.field("ids").type
@@ -232,34 +226,3 @@ def _ids(table: _Table, sizes: Any) -> Any:
         return None
     column = table.column("ids", text=True)
     return column.values if np.array_equal(column.lengths[0], sizes) else None
-
-
-def write(graphs: Graphs, path: Path | str) -> None:
-    """Store graphs, one a row, with all their edges in both directions; read gives them back."""
-    arrow, parquet = _pyarrow()
-    node_ptr, row_ptr = graphs.node_ptr.numpy(), graphs.row_ptr.numpy()
-    sizes, first = np.diff(node_ptr), row_ptr[node_ptr]
-    counts = np.diff(first)
-    ends = np.empty(2 * len(graphs.col), dtype=np.int32)
-    # Graph g holds entries first[g] ... and is preceded by two numbers for each earlier entry.
-    place = np.arange(len(graphs.col)) + np.repeat(first[:-1], counts)
-    base = np.repeat(node_ptr[:-1], counts)
-    ends[place] = np.repeat(np.arange(graphs.num_nodes), np.diff(row_ptr)) - base
-    ends[place + np.repeat(counts, counts)] = graphs.col.numpy() - base
-
-    def lists(lengths: Any, values: Any) -> Any:
-        return arrow.LargeListArray.from_arrays(pointer(lengths), values)
-
-    rows = lists(np.repeat(counts, 2), arrow.array(ends))
-    columns = {"num_nodes": sizes, "edge_index": lists(np.full(len(sizes), 2), rows)}
-    if graphs.x is not None:
-        width = np.full(graphs.num_nodes, graphs.num_features)
-        flat = arrow.array(graphs.x.contiguous().numpy().reshape(-1))
-        columns["x"] = lists(sizes, lists(width, flat))
-    if graphs.y is not None:
-        y = arrow.array(graphs.y.contiguous().numpy())
-        columns["y"] = y if len(graphs.y) == len(graphs) else lists(sizes, y)
-    if graphs.ids is not None:
-        columns["ids"] = lists(sizes, arrow.array(graphs.ids))
-    with atomic(Path(path)) as out:
-        parquet.write_table(arrow.table(columns), out)

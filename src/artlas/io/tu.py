@@ -57,8 +57,7 @@ def _read_folder(folder: Path, name: str | None) -> Reading:
     changes = Counter[str]()
     row_ptr, col = _read_rows(folder / f"{name}_A.txt", owner, order, node_ptr, changes)
     x = _read_features(folder, name, nodes)
-    if order is not None and x is not None:
-        x = x[order]
+    x = x if x is None or order is None else x[order]
     y, guess = _read_labels(folder, name, len(sizes))
     features, labels = check_features(x, [nodes]), check_labels(y, sizes.tolist())
     graphs = Graphs(torch.from_numpy(node_ptr), row_ptr, col, features, labels)
@@ -81,11 +80,7 @@ def _read_owners(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _read_rows(
-    path: Path,
-    owner: NDArray[np.int64],
-    order: NDArray[np.int64] | None,
-    node_ptr: NDArray[np.int64],
-    changes: Counter[str],
+    path: Path, owner: Any, order: Any, node_ptr: Any, changes: Counter[str]
 ) -> tuple[Tensor, Tensor]:
     """Return row_ptr and col; ``order`` is that of nodes if graphs are not stored as blocks."""
     text, native, nodes = mapped(path), kernels.native_data(), len(owner)
