@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +13,6 @@ from torch import Tensor
 
 from artlas import kernels
 from artlas.errors import GraphCleaningWarning, raise_graph_error
-from artlas.graphs.ragged import pointer
 from artlas.graphs.validation import check_total
 
 _CHANGES = {
@@ -31,8 +30,8 @@ def canonical(
     changes: Counter[str],
     undirected: bool = False,
     first: int = 0,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return node_ptr, row_ptr, col of edges [2, E_g]: A = [A_in or A_in^T] without diagonal.
+) -> tuple[Tensor, Tensor]:
+    """Return row_ptr and col of edges [2, E_g]: A = [A_in or A_in^T] without diagonal.
 
     The nodes of every graph are numbered from ``first``. What had to be changed is counted in
     ``changes``; if edges are ``undirected``, one that is listed in one direction is no change.
@@ -54,22 +53,19 @@ def canonical(
     if rows is None:
         raise IndexError(f"A node is out of range: there are {total}, counted from {first}.")
     count_changes(rows, changes, undirected)
-    node_ptr, row_ptr, col = map(torch.from_numpy, (pointer(sizes), rows.row_ptr, rows.col))
-    return node_ptr, row_ptr, col
+    return torch.from_numpy(rows.row_ptr), torch.from_numpy(rows.col)
 
 
 def count_changes(rows: Any, changes: Counter[str], undirected: bool = False) -> None:
     """Add what was changed to make these rows canonical."""
-    one_way = 0 if undirected else rows.one_way
-    changes.update(duplicates=rows.duplicates, loops=rows.loops, one_way=one_way)
+    changes["duplicates"] += rows.duplicates
+    if rows.loops:
+        changes["loops"] += rows.loops
+    if rows.one_way and not undirected:
+        changes["one_way"] += rows.one_way
 
 
-class _Rows(NamedTuple):
-    row_ptr: Any
-    col: Any
-    loops: int
-    duplicates: int
-    one_way: int
+_Rows = namedtuple("_Rows", ("row_ptr", "col", "loops", "duplicates", "one_way"))
 
 
 def _sparse_rows(ends: Any, total: int, first: int) -> _Rows | None:

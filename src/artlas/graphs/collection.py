@@ -111,7 +111,7 @@ class Graphs:
         texts = [smiles] if isinstance(smiles, str) else list(smiles)
         rows = [(f"smiles[{i}]", None, text) for i, text in enumerate(texts)]
         sizes, bonds, x = molecules.parse(rows, "smiles")
-        _, row_ptr, col = canonical([len(x)], [bonds], Counter(), undirected=True)
+        row_ptr, col = canonical([len(x)], [bonds], Counter(), undirected=True)
         node_ptr, labels = torch.from_numpy(pointer(sizes)), check_labels(y, sizes)
         return cls(node_ptr, row_ptr, col, torch.from_numpy(x), labels)
 
@@ -122,7 +122,8 @@ class Graphs:
         """Clean the edges, ``edges_of(g, changes)``, which counts in a Counter what it drops."""
         features, labels, changes = check_features(x, sizes), check_labels(y, sizes), Counter[str]()
         edges = [edges_of(g, changes) for g in range(len(sizes))]
-        graphs = cls(*canonical(sizes, edges, changes), features, labels)
+        node_ptr = torch.from_numpy(pointer(sizes))
+        graphs = cls(node_ptr, *canonical(sizes, edges, changes), features, labels)
         announce(changes, strict)
         return graphs
 

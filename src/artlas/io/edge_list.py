@@ -86,8 +86,8 @@ def read(path: Path, delimiter: str | None = None, header: bool | None = None) -
         kind = "text" if ids.dtype == object else "integers"
         guesses.append(f"ids are {kind}, kept in .ids")
     names = None if counted else ids
-    n, edges = len(ids), [ends]
-    return assemble([n], edges, undirected=True, ids=names, guesses=guesses, changes=changes)
+    n = len(ids)
+    return assemble([n], ends, undirected=True, ids=names, guesses=guesses, changes=changes)
 
 
 def _first_lines(data: bytes) -> tuple[list[str], list[int]]:

@@ -44,7 +44,7 @@ def read(path: Path) -> Reading:
     if values is not None:
         edges = drop_weights(edges, values, changes, "the matrix")
     undirected, guesses = symmetry != "general", [symmetry, layout]
-    return assemble([n], [edges], undirected=undirected, guesses=guesses, changes=changes)
+    return assemble([n], edges, undirected=undirected, guesses=guesses, changes=changes)
 
 
 def _read_header(path: Path, data: bytes) -> tuple[str, str, str, int, list[int]]:

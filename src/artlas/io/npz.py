@@ -51,7 +51,7 @@ def read(path: Path) -> Reading:
     ignored = sorted(set(arrays) - {*used, "_is_array"})
     guesses = [guess, *(f"array {quoted(name)} ignored" for name in ignored[:8])]
     x, y = more.get("x"), more.get("y")
-    return assemble([n], [edges], undirected=False, x=x, y=y, guesses=guesses, changes=changes)
+    return assemble([n], edges, undirected=False, x=x, y=y, guesses=guesses, changes=changes)
 
 
 def _integers(path: Path, arrays: dict[str, Any], name: str, ndim: int) -> NDArray[np.int64]:

@@ -97,7 +97,7 @@ def _read_rows(
             place[order] = np.arange(nodes, dtype=np.int32)
             edges, first = place[edges - 1], 0
         try:
-            _, row_ptr, col = canonical([nodes], [edges], changes, first=first)
+            row_ptr, col = canonical([nodes], [edges], changes, first=first)
         except IndexError:
             row = int(np.argmax(outside))
             got, fix = f"{pairs[row].tolist()} with {nodes} nodes", "number the nodes from 1"
