@@ -98,7 +98,6 @@ class _Reader:
         if self.skipped or parent in ("data", "default"):
             self.skipped, self.structured = self.skipped + 1, True
             return
-        # Refuse an element that cannot be passed over.
         got = f"<{name}> in <{parent}>"
         if name in _REFUSED:
             wrong, fix = _REFUSED[name]

@@ -66,15 +66,15 @@ def _read_header(path: Path, data: bytes) -> tuple[str, str, str, int, list[int]
         raise_read_error(path, "an array has no pattern", got, "use integer or real", 1)
     layout, field, symmetry = words[2:]
     count = 3 if layout == "coordinate" else 2
-    at, line, text = data.find(b"\n") + 1, 1, b""
-    while 0 < at < len(data) and (not text or text.startswith(b"%")):
+    at, line, text = data.find(b"\n") + 1, 1, ""
+    while 0 < at < len(data) and (not text or text.startswith("%")):
         end = data.find(b"\n", at) % (len(data) + 1)  # the end of the data where there is no more
-        text = data[at:end].strip()
+        text = data[at:end].decode("ascii", "replace").strip()
         at, line = end + 1, line + 1
-    words = text.decode("ascii", "replace").split()
+    words = text.split()
     if len(words) != count or not all(w.isdigit() and len(w) < 19 for w in words):
         fix = f"write {' '.join(['rows', 'columns', 'entries'][:count])} there"
-        got = quoted(" ".join(words))
+        got = quoted(text)
         raise_read_error(path, "the line of sizes is missing or broken", got, fix, line)
     return layout, field, symmetry, line, [int(word) for word in words]
 

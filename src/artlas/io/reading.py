@@ -125,12 +125,10 @@ def _sniff(path: Path, name: str | None) -> str:
     if head.startswith(b"PAR1"):
         return "parquet"
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
-    if text.startswith((b"<?xml", b"<graphml")):
-        return "graphml"
-    if text.startswith((b"{", b"[")):
-        return "json"
-    if text.startswith(b"%%matrixmarket"):
-        return "mtx"
+    starts = {"graphml": (b"<?xml", b"<graphml"), "json": (b"{", b"["), "mtx": (b"%%matrixmarket",)}
+    for kind, known in starts.items():
+        if text.startswith(known):
+            return kind
     return "gml" if re.match(rb"(#.*\n\s*)*(graph\s*\[|creator\b)", text) else "edges"
 
 
