@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 
 import artlas
-from artlas.io import parquet
+from benchmarks import parquet_files
 
 TICK = 0.2
 COMMAND = (sys.executable, "-c", "from artlas.cli import main; main()", "embed")
@@ -79,7 +79,7 @@ def main() -> None:
         one, many = Path(place) / "one", Path(place) / "many"
         one.mkdir()
         many.mkdir()
-        parquet.write(graphs, one / "000.parquet")
+        parquet_files.write(graphs, one / "000.parquet")
         for i in range(arguments.copies):
             shutil.copy(one / "000.parquet", many / f"{i:03d}.parquet")
         more, tables = len(graphs) * (arguments.copies - 1), {}

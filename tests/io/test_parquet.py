@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from artlas.errors import ReadError
 from artlas.graphs.collection import Graphs
 from artlas.io import parquet, parquet_child
+from benchmarks import parquet_files
 
 pa = pytest.importorskip("pyarrow", reason="PyArrow, which reads Parquet, is not installed")
 pq = pytest.importorskip("pyarrow.parquet", reason="PyArrow was built without Parquet")
@@ -61,7 +62,7 @@ def collections(draw):
 @unhurried
 @given(collections())
 def test_round_trip_is_exact(tmp_path, graphs):
-    parquet.write(graphs, tmp_path / "a.parquet")
+    parquet_files.write(graphs, tmp_path / "a.parquet")
     reading = parquet.read(tmp_path / "a.parquet")
     same(reading.graphs, graphs)
     assert not +reading.changes
@@ -70,7 +71,7 @@ def test_round_trip_is_exact(tmp_path, graphs):
 
 def test_parts_of_a_collection_can_be_written(tmp_path):
     graphs = Graphs.from_networkx([nx.path_graph(n) for n in (2, 5, 3)]).with_labels([1, 2, 3])
-    parquet.write(graphs[1:], str(tmp_path / "a.parquet"))
+    parquet_files.write(graphs[1:], str(tmp_path / "a.parquet"))
     same(parquet.read(tmp_path / "a.parquet").graphs, graphs[1:])
     assert [p.name for p in tmp_path.iterdir()] == ["a.parquet"]
 
@@ -141,7 +142,7 @@ def test_labels_of_nodes_and_edgeless_rows(tmp_path):
 
 def test_row_groups_are_joined(tmp_path):
     graphs = Graphs.from_networkx([nx.path_graph(1 + n % 4) for n in range(50)])
-    parquet.write(graphs.with_labels(np.arange(50)), tmp_path / "a.parquet")
+    parquet_files.write(graphs.with_labels(np.arange(50)), tmp_path / "a.parquet")
     whole = pq.read_table(tmp_path / "a.parquet")
     pq.write_table(whole, tmp_path / "b.parquet", row_group_size=7)
     same(parquet.read(tmp_path / "b.parquet").graphs, graphs.with_labels(np.arange(50)))
@@ -161,7 +162,7 @@ def test_a_hundred_thousand_rows_are_fast(tmp_path):
         (torch.tensor([1, 2, 0, 2, 0, 1]) + 3 * torch.arange(rows)[:, None]).int().reshape(-1),
     )
     start = time.perf_counter()
-    parquet.write(graphs, tmp_path / "a.parquet")
+    parquet_files.write(graphs, tmp_path / "a.parquet")
     same(parquet.read(tmp_path / "a.parquet").graphs, graphs)
     assert time.perf_counter() - start < 5
 
@@ -296,7 +297,9 @@ def test_pages_that_hold_more_than_the_footer_says_are_refused(tmp_path):
 
 def test_mutated_files_are_read_or_refused(tmp_path):
     graphs = Graphs.from_networkx([nx.path_graph(1 + n % 4) for n in range(20)])
-    parquet.write(graphs.with_features(np.ones((50, 2))).with_labels(range(20)), tmp_path / "a.pq")
+    parquet_files.write(
+        graphs.with_features(np.ones((50, 2))).with_labels(range(20)), tmp_path / "a.pq"
+    )
     good, rng, refused = (tmp_path / "a.pq").read_bytes(), np.random.default_rng(0), 0
     for _ in range(50):
         bad = bytearray(good)
@@ -314,7 +317,7 @@ def test_mutated_files_are_read_or_refused(tmp_path):
 
 def test_the_limit_of_memory_can_be_set(tmp_path, monkeypatch):
     graphs = Graphs.from_networkx([nx.path_graph(3)] * 50_000)
-    parquet.write(
+    parquet_files.write(
         graphs.with_features(np.random.default_rng(0).normal(size=(150_000, 99))),
         path := tmp_path / "a.pq",
     )

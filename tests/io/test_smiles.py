@@ -9,7 +9,6 @@ import time
 import pytest
 
 from artlas.errors import ReadError
-from artlas.graphs import molecules
 from artlas.graphs.collection import Graphs
 from artlas.io import smiles
 
@@ -132,8 +131,8 @@ def test_refused_by_line(tmp_path, capfd, text, message):
 def test_strings_are_refused_by_position():
     with pytest.raises(ReadError, match=r"smiles\[1\]: RDKit finds no molecule here; got 'C\('"):
         Graphs.from_smiles(["C", "C("])
-    with pytest.raises(ReadError, match=r"column\[0\]: a SMILES is not a string; got nan"):
-        molecules.parse([float("nan")], "column")
+    with pytest.raises(ReadError, match=r"smiles\[0\]: a SMILES is not a string; got nan"):
+        Graphs.from_smiles([float("nan")])
     with pytest.raises(ReadError, match="there are no molecules"):
         Graphs.from_smiles([])
 

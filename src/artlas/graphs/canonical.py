@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +13,6 @@ from torch import Tensor
 
 from artlas import kernels
 from artlas.errors import GraphCleaningWarning, raise_graph_error
-from artlas.graphs.ragged import pointer
 from artlas.graphs.validation import check_total
 
 _CHANGES = {
@@ -31,22 +30,30 @@ def canonical(
     changes: Counter[str],
     undirected: bool = False,
     first: int = 0,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return node_ptr, row_ptr, col of edges [2, E_g]: A = [A_in or A_in^T] without diagonal.
+) -> tuple[Tensor, Tensor]:
+    """Return row_ptr and col of edges [2, E_g]: A = [A_in or A_in^T] without diagonal.
 
     The nodes of every graph are numbered from ``first``. What had to be changed is counted in
     ``changes``; if edges are ``undirected``, one that is listed in one direction is no change.
     """
     total = sum(sizes)
     check_total(total)
-    ends = _concatenate(sizes, edges)
+    if len(edges) == 1 and edges[0].dtype == np.int32:
+        ends = edges[0]
+    else:
+        ends = np.empty((2, sum(part.shape[1] for part in edges)), dtype=np.int32)
+        node = entry = 0
+        for n, part in zip(sizes, edges, strict=True):
+            span = ends[:, entry : entry + part.shape[1]]
+            span[:] = part
+            span += node
+            node, entry = node + n, entry + part.shape[1]
     native = kernels.native_data()
     rows = (_sparse_rows if native is None else native.canonical)(ends, total, first)
     if rows is None:
         raise IndexError(f"A node is out of range: there are {total}, counted from {first}.")
     count_changes(rows, changes, undirected)
-    node_ptr, row_ptr, col = map(torch.from_numpy, (pointer(sizes), rows.row_ptr, rows.col))
-    return node_ptr, row_ptr, col
+    return torch.from_numpy(rows.row_ptr), torch.from_numpy(rows.col)
 
 
 def count_changes(rows: Any, changes: Counter[str], undirected: bool = False) -> None:
@@ -58,26 +65,7 @@ def count_changes(rows: Any, changes: Counter[str], undirected: bool = False) ->
         changes["one_way"] += rows.one_way
 
 
-class _Rows(NamedTuple):
-    row_ptr: Any
-    col: Any
-    loops: int
-    duplicates: int
-    one_way: int
-
-
-def _concatenate(sizes: Sequence[int], edges: Sequence[Any]) -> Any:
-    """Return the edges of all graphs with global ids, int32 [2, E]; without a copy if possible."""
-    if len(edges) == 1 and edges[0].dtype == np.int32:
-        return edges[0]
-    ends = np.empty((2, sum(part.shape[1] for part in edges)), dtype=np.int32)
-    node = entry = 0
-    for n, part in zip(sizes, edges, strict=True):
-        span = ends[:, entry : entry + part.shape[1]]
-        span[:] = part
-        span += node
-        node, entry = node + n, entry + part.shape[1]
-    return ends
+_Rows = namedtuple("_Rows", ("row_ptr", "col", "loops", "duplicates", "one_way"))
 
 
 def _sparse_rows(ends: Any, total: int, first: int) -> _Rows | None:
@@ -105,8 +93,8 @@ def announce(changes: Counter[str], strict: bool, stacklevel: int = 4) -> None:
     parts = [f"{text}: {changes[key]:,}" for key, text in _CHANGES.items() if changes[key]]
     got = ", ".join(parts)
     if parts and strict:
-        wrong = "the graphs are not canonical and strict=True"
-        raise_graph_error(wrong, got, "clean them, or drop strict")
+        fix = "clean them, or drop strict"
+        raise_graph_error("the graphs are not canonical and strict=True", got, fix)
     if parts:
         warnings.warn(
             f"graphs were made undirected, loop-free, coalesced and binary ({got}). "

@@ -102,34 +102,28 @@ class Graphs:
         matrices = items_of(matrices, convert.is_matrix, "a sparse or 2-D array")
         sizes = [check_square(matrix, g) for g, matrix in enumerate(matrices)]
 
-        def edges_of(g: int, changes: Counter[str]) -> Any:
-            return convert.matrix_edges(matrices[g], f"the matrix of graph {g}", changes)
-
-        return cls._build(sizes, edges_of, x, y, strict)
+        edges_of = convert.matrix_edges
+        return cls._build(sizes, lambda g, c: edges_of(matrices[g], g, c), x, y, strict)
 
     @classmethod
     def from_smiles(cls, smiles: Any, y: Any = None) -> Graphs:
         """Build from SMILES strings: atoms with nine integer fields each, joined by bonds."""
-        found = molecules.parse([smiles] if isinstance(smiles, str) else list(smiles))
-        bonds, x = found.concatenate("smiles")
-        _, row_ptr, col = canonical([sum(found.sizes)], [bonds], Counter(), undirected=True)
-        node_ptr = torch.from_numpy(pointer(found.sizes))
-        graphs = cls(node_ptr, row_ptr, col, torch.from_numpy(x))
-        return graphs if y is None else graphs.with_labels(y)
+        texts = [smiles] if isinstance(smiles, str) else list(smiles)
+        rows = [(f"smiles[{i}]", None, text) for i, text in enumerate(texts)]
+        sizes, bonds, x = molecules.parse(rows, "smiles")
+        row_ptr, col = canonical([len(x)], [bonds], Counter(), undirected=True)
+        node_ptr, labels = torch.from_numpy(pointer(sizes)), check_labels(y, sizes)
+        return cls(node_ptr, row_ptr, col, torch.from_numpy(x), labels)
 
     @classmethod
     def _build(
-        cls,
-        sizes: list[int],
-        edges_of: Callable[[int, Counter[str]], Any],
-        x: Any,
-        y: Any,
-        strict: bool,
+        cls, sizes: list[int], edges_of: Callable[..., Any], x: Any, y: Any, strict: bool
     ) -> Graphs:
-        """Clean the edges of every graph; ``edges_of`` counts in a Counter what it drops."""
+        """Clean the edges, ``edges_of(g, changes)``, which counts in a Counter what it drops."""
         features, labels, changes = check_features(x, sizes), check_labels(y, sizes), Counter[str]()
         edges = [edges_of(g, changes) for g in range(len(sizes))]
-        graphs = cls(*canonical(sizes, edges, changes), features, labels)
+        node_ptr = torch.from_numpy(pointer(sizes))
+        graphs = cls(node_ptr, *canonical(sizes, edges, changes), features, labels)
         announce(changes, strict)
         return graphs
 
@@ -187,10 +181,11 @@ class Graphs:
         return self.node_ptr.diff()
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(self.__dict__)
-        state.pop("_number_by_id", None)
+        state = {name: value for name, value in vars(self).items() if name != "_number_by_id"}
         for name in "xy":  # of a selection these are views, and torch pickles all behind a view
-            state[name] = None if state[name] is None else _own_copy(state[name])
+            value = state[name]
+            if value is not None and value.untyped_storage().nbytes() > value.nbytes:
+                state[name] = value.clone()
         return state
 
     def __len__(self) -> int:
@@ -264,8 +259,8 @@ class Graphs:
         """Cut into runs of at most max_nodes nodes, in order; a larger graph comes alone."""
         whole = isinstance(max_nodes, (int, np.integer)) and not isinstance(max_nodes, bool)
         if not whole or max_nodes < 1:
-            wrong = "max_nodes is not a positive integer"
-            raise_graph_error(wrong, f"{max_nodes!r}", "pass e.g. 4096")
+            wrong, fix = "max_nodes is not a positive integer", "pass e.g. 4096"
+            raise_graph_error(wrong, f"{max_nodes!r}", fix)
         pointer, cuts = self.node_ptr.numpy(), [0]
         while cuts[-1] < self.num_graphs:
             stop = np.searchsorted(pointer, pointer[cuts[-1]] + max_nodes, side="right") - 1
@@ -290,8 +285,7 @@ class Graphs:
         if self.ids is None:
             fix = "use node numbers; artlas.read keeps the ids of a file"
             raise_graph_error("the nodes have no ids", f"{ids!r}", fix)
-        known = self._number_by_id
-        wanted = np.asarray(ids).reshape(-1).tolist()
+        known, wanted = self._number_by_id, np.asarray(ids).reshape(-1).tolist()
         if (missing := [name for name in wanted if name not in known]) != []:
             raise_graph_error("no node has this id", f"{missing[0]!r}", "look them up in .ids")
         return np.array([known[name] for name in wanted], dtype=np.int64)
@@ -303,8 +297,3 @@ class Graphs:
     def with_labels(self, y: Any) -> Graphs:
         """Return the same graphs with other labels: [G], [N] or None."""
         return dataclasses.replace(self, y=check_labels(y, self.sizes.tolist()))
-
-
-def _own_copy(values: Tensor) -> Tensor:
-    """Return values that share memory with no larger tensor."""
-    return values.clone() if values.untyped_storage().nbytes() > values.nbytes else values

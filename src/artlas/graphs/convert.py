@@ -36,13 +36,15 @@ def is_data(obj: Any) -> bool:
     return inspect.getattr_static(obj, "edge_index", None) is not None
 
 
-def matrix_edges(matrix: Any, name: str, changes: Counter[str]) -> Any:
-    """Return the edges [2, E] of a square array, SciPy sparse or dense; errors call it ``name``."""
+def matrix_edges(matrix: Any, g: int, changes: Counter[str]) -> Any:
+    """Return the edges [2, E] of a square array, SciPy sparse or dense."""
     if isinstance(matrix, np.ndarray):
         edges = np.stack(np.asarray(matrix).nonzero())
-        return drop_weights(edges, np.asarray(matrix)[edges[0], edges[1]], changes, name)
-    matrix = matrix.tocoo()
-    return drop_weights(np.stack([matrix.row, matrix.col]), matrix.data, changes, name)
+        weights = np.asarray(matrix)[*edges]
+    else:
+        entries = matrix.tocoo()
+        edges, weights = np.stack([entries.row, entries.col]), entries.data
+    return drop_weights(edges, weights, changes, f"the matrix of graph {g}")
 
 
 def drop_weights(edges: Any, weights: Any, changes: Counter[str], name: str) -> Any:

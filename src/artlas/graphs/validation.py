@@ -155,8 +155,8 @@ def check_labels(y: Any, sizes: Sequence[int]) -> Tensor | None:
         raise_graph_error("y has the wrong length", got, fix)
     if y.dtype.kind not in "biuf":
         raise_graph_error("y does not hold numbers", f"{y.dtype}", "number the classes from 0")
-    if not np.isfinite(y).all():
-        row = int(np.isfinite(y).argmin())
+    if not (finite := np.isfinite(y)).all():
+        row = int(finite.argmin())
         got, fix = f"{y[row]} at row {row}", "leave out graphs or nodes without a label"
         raise_graph_error("y has NaN or infinity", got, fix)
     dtype = f"f{min(y.dtype.itemsize, 8)}" if y.dtype.kind == "f" else "i8"

@@ -43,15 +43,11 @@ def assemble(
 ) -> Reading:
     """Make a reading of edges that lie in range, with features [N, d], labels and ids.
 
-    ``edges`` is a list of one [2, E_g] a graph, or a single [2, E] whose nodes are numbered through
-    all graphs, which costs no array per graph.
+    ``edges`` is [2, E], with nodes that are numbered through all graphs.
     """
     changes = Counter() if changes is None else changes
     features, labels = check_features(x, sizes), check_labels(y, sizes)
-    if isinstance(edges, np.ndarray):
-        _, row_ptr, col = canonical([sum(sizes)], [edges], changes, undirected)
-    else:
-        _, row_ptr, col = canonical(sizes, edges, changes, undirected)
+    row_ptr, col = canonical([sum(sizes)], [edges], changes, undirected)
     node_ptr = torch.from_numpy(pointer(sizes))
     names = None if ids is None else np.asarray(ids)
     return Reading(Graphs(node_ptr, row_ptr, col, features, labels, names), list(guesses), changes)

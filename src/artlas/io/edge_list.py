@@ -6,9 +6,8 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +32,7 @@ _EXACT = 2.0**53  # integers below it are exact in float64
 _COMMENT = re.compile(r"\s*[#%]")
 
 
-@dataclass(frozen=True)
-class _Layout:
+class _Layout(NamedTuple):
     """How the columns of a table are used."""
 
     delimiter: str
@@ -45,26 +43,13 @@ class _Layout:
     weight: int | None
     weight_named: bool  # by the header
 
-    def guesses(self) -> list[str]:
-        """Return phrases for the columns that are ignored."""
-        phrases = []
-        if self.weight is not None:
-            phrases.append(f"column {self.weight + 1} is a weight: ignored")
-        used = {self.source, self.target, self.weight}
-        others = [str(i + 1) for i in range(self.width) if i not in used]
-        if len(others) == 1:
-            phrases.append(f"column {others[0]} ignored")
-        elif others:
-            phrases.append(f"columns {', '.join(others[:8] + ['...'] * (len(others) > 8))} ignored")
-        return phrases
-
 
 def read(path: Path, delimiter: str | None = None, header: bool | None = None) -> Reading:
     """Read one undirected graph; integer ids are sorted, others keep their first appearance."""
     if delimiter is not None and delimiter not in _DELIMITERS:
         fix = "pass ',', ';', '\\t' or ' ' (any blanks), or leave delimiter out"
         raise_read_error(path, "the delimiter is unknown", quoted(delimiter), fix)
-    data = read_bytes(path)
+    data = read_bytes(path).removeprefix(b"\xef\xbb\xbf")
     if (nul := data.find(b"\0")) >= 0:
         line = data.count(b"\n", 0, nul) + 1
         raise_read_error(path, "this is not text", "a NUL byte", "save it as UTF-8 text", line)
@@ -79,7 +64,13 @@ def read(path: Path, delimiter: str | None = None, header: bool | None = None) -
     guesses = [] if delimiter else [f"{_DELIMITERS[character]}-separated"]
     if header is None and layout.header:
         guesses.append("first line is a header")
-    guesses += layout.guesses()
+    if layout.weight is not None:
+        guesses.append(f"column {layout.weight + 1} is a weight: ignored")
+    used = {layout.source, layout.target, layout.weight}
+    others = [str(i + 1) for i in range(layout.width) if i not in used]
+    if others:
+        shown = ", ".join(others[:8] + ["..."] * (len(others) > 8))
+        guesses.append(f"column{'s' * (len(others) > 1)} {shown} ignored")
     start = starts[1] if layout.header and len(starts) > 1 else starts[0]
     changes = Counter[str]()
     table = _read_numbers(data[start:], path, layout, sample[layout.header :])
@@ -95,23 +86,20 @@ def read(path: Path, delimiter: str | None = None, header: bool | None = None) -
         kind = "text" if ids.dtype == object else "integers"
         guesses.append(f"ids are {kind}, kept in .ids")
     names = None if counted else ids
-    edges, n = [ends], len(ids)
-    return assemble([n], edges, undirected=True, ids=names, guesses=guesses, changes=changes)
+    n = len(ids)
+    return assemble([n], ends, undirected=True, ids=names, guesses=guesses, changes=changes)
 
 
 def _first_lines(data: bytes) -> tuple[list[str], list[int]]:
     """Return the first lines that are neither blank nor a comment, and where each starts."""
-    lines: list[str] = []
-    starts: list[int] = []
-    at = 3 if data.startswith(b"\xef\xbb\xbf") else 0
-    while at < len(data) and len(lines) < _SAMPLE_ROWS and (at < _SAMPLE_BYTES or not lines):
-        end = data.find(b"\n", at)
-        end = len(data) if end < 0 else end
-        line = data[at:end].decode("utf-8", "replace")
+    lines, starts = list[str](), list[int]()
+    for match in re.finditer(rb"[^\n]+", data):
+        if len(lines) == _SAMPLE_ROWS or (lines and match.start() >= _SAMPLE_BYTES):
+            break
+        line = match[0].decode("utf-8", "replace")
         if line.strip() and not _COMMENT.match(line):
             lines.append(line)
-            starts.append(at)
-        at = end + 1
+            starts.append(match.start())
     return lines, starts
 
 
@@ -164,9 +152,9 @@ def _split(line: str, delimiter: str) -> list[str]:
 def _is_number(word: str) -> bool:
     try:
         float(word)
+        return True
     except ValueError:
         return False
-    return True
 
 
 def _guess_layout(sample: Sequence[list[str]], delimiter: str, header: bool | None) -> _Layout:
@@ -176,8 +164,7 @@ def _guess_layout(sample: Sequence[list[str]], delimiter: str, header: bool | No
     source, target = (0, 1) if pair is None else map(names.index, pair)
     if header is None:
         header = _has_header(first, rest, (source, target), pair is not None)
-    if not header:
-        source, target = 0, 1
+    source, target = (source, target) if header else (0, 1)
     weight = next((names.index(n) for n in ("weight", "w") if header and n in names), None)
     named = weight is not None
     if weight is None and (source, target) == (0, 1) and len(first) > 2:
@@ -280,8 +267,7 @@ def _read_words(
     matches = [_INTEGER.fullmatch(word) for word in number]
     values = [int(match[1]) for match in matches if match is not None]
     if len(values) == len(number) and min(values) >= -(2**63) and max(values) < 2**63:
-        ids, place = np.unique(np.array(values, dtype=np.int64), return_inverse=True)
-        return ids, place.reshape(-1)[ends]
+        return _number_ids(np.array(values, dtype=np.int64)[ends])
     texts = np.empty(len(number), dtype=object)
     texts[:] = list(number)
     return texts, ends

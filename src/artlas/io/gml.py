@@ -82,9 +82,8 @@ def _parse(networkx: Any, build: GraphBuilder, tokens: Any, at: int) -> Any:
         got = str(error)
         if match := _POSITION.fullmatch(got):
             got, at = match[1], places[min(int(match[2]), len(places)) - 1]
-        build.raise_read_error(
-            at, "NetworkX cannot read this graph", f"its error: {got[:200]}", _FIX
-        )
+        wrong = "NetworkX cannot read this graph"
+        build.raise_read_error(at, wrong, f"its error: {got[:200]}", _FIX)
 
 
 def _lines(tokens: Any, places: list[int]) -> Iterator[str]:
@@ -116,8 +115,8 @@ def _add_graph(build: GraphBuilder, graph: Any, at: int) -> list[Any]:
         build.add_node(node, {name: scalar(value) for name, value in values.items()}, at)
     directed = graph.graph.get(_DIRECTED, 0)
     if directed not in (0, 1):
-        fix = "write directed 0 or directed 1"
-        build.raise_read_error(at, "directed is not 0 or 1", quoted(directed), fix)
+        wrong, fix = "directed is not 0 or 1", "write directed 0 or directed 1"
+        build.raise_read_error(at, wrong, quoted(directed), fix)
     for source, target, values in graph.edges(data=True):
         build.add_edge(source, target, at, directed == 1, values)
     build.close_graph(at, graph.graph.get("y"))

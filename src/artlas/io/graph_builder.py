@@ -7,7 +7,7 @@ attribute y of graphs or nodes becomes y. What is left out is reported among the
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ from artlas.errors import quoted, raise_read_error
 from artlas.graphs.ragged import pointer
 from artlas.io.assembly import Reading, assemble
 
+Place = int | str  # a number that ``line_of`` turns into a line, or the name of a place in the file
 WEIGHTS = ("weight", "value")
 NESTED = object()  # stands for the value of an attribute that is a structure
 NAMES_SHOWN = 8
@@ -52,41 +53,28 @@ class Column:
     default: Any = None
     problem: str = ""  # why it cannot be a column of x
 
-    @property
-    def used(self) -> bool:
-        return bool(self.rows or self.problem or self.default is not None)
-
     def add(self, row: int, value: Any) -> None:
-        if value is None or self.problem:
-            return
         if is_number(value):
             self.rows.append(row)
             self.values.append(value)
-            return
-        self.problem = "text" if isinstance(value, str) else "not a number"
-        self.rows, self.values = [], []
+        elif value is not None:
+            self.problem = self.problem or ("text" if isinstance(value, str) else "not a number")
 
     def fill(self, nodes: int) -> list[Any]:
         """Return one value for every node, or set ``problem`` if there is none for some."""
-        if self.problem:
-            return []
-        if self.default is not None and not is_number(self.default):
+        if not (self.problem or self.default is None or is_number(self.default)):
             self.problem = "text"
-        elif self.default is not None:
-            values = [self.default] * nodes
-            for row, value in zip(self.rows, self.values, strict=True):
-                values[row] = value
-            return values
-        elif len(self.rows) < nodes:
-            self.problem = "not on every node"
-        return self.values
+        if self.problem or self.default is None:
+            self.problem = self.problem or ("not on every node" if len(self.rows) < nodes else "")
+            return self.values
+        values = [self.default] * nodes
+        for row, value in zip(self.rows, self.values, strict=True):
+            values[row] = value
+        return values
 
 
 class GraphBuilder:
-    """Takes graphs, nodes and edges in the order of a file and makes a Reading of them.
-
-    ``where`` is a number that ``line_of`` turns into a line, or the name of the place in the file.
-    """
+    """Takes graphs, nodes and edges in the order of a file and makes a Reading of them."""
 
     line_of: Callable[[int], int] = staticmethod(int)
 
@@ -96,53 +84,48 @@ class GraphBuilder:
         self.sizes: list[int] = []
         self.graph_labels: list[Any] = []
         self.names: list[Any] = []
-        self.columns: dict[str, Column] = {}
+        self.columns = defaultdict[str, Column](Column)
         self.ends: list[int] = []  # source, target, source, target, ...
         self.directed: list[bool] = []
-        self.unresolved: list[tuple[int, Hashable, int | str]] = []  # nodes that edges name early
+        self.unresolved: list[tuple[int, Hashable, Place]] = []  # nodes that edges name early
         self.numbers: dict[Hashable, int] = {}  # of the nodes of the graph that is being built
         self.guesses: list[str] = []
         self.changes = Counter[str]()
 
-    def raise_read_error(self, where: int | str, wrong: str, got: str, fix: str) -> NoReturn:
+    def raise_read_error(self, where: Place, wrong: str, got: str, fix: str) -> NoReturn:
         if isinstance(where, int):
             raise_read_error(self.path, wrong, got, fix, self.line_of(where))
         raise_read_error(self.path, f"{where}: {wrong}" if where else wrong, got, fix, self.line)
 
-    def column(self, name: str) -> Column:
-        return self.columns.setdefault(name, Column())
-
-    def add_node(self, key: Hashable, attributes: Mapping[str, Any], where: int | str) -> None:
+    def add_node(self, key: Hashable, attributes: Mapping[str, Any], where: Place) -> None:
         """Add a node that edges call ``key``."""
         if key in self.numbers:
             fix = "give every node of a graph an id of its own"
             self.raise_read_error(where, "a node id appears twice", quoted(key), fix)
-        row = len(self.names)
-        self.numbers[key] = row
+        row = self.numbers[key] = len(self.names)
         self.names.append(key)
         for name, value in attributes.items():
-            self.column(name).add(row, value)
+            self.columns[name].add(row, value)
 
     def add_edge(
         self,
         source: Hashable,
         target: Hashable,
-        where: int | str,
+        where: Place,
         directed: bool,
-        attributes: Mapping[str, Any],
+        values: dict[str, Any],
     ) -> None:
         """Add an edge; its nodes may come later in the same graph."""
         for key in (source, target):
-            number = self.numbers.get(key, -1)
-            if number < 0:
+            if key not in self.numbers:
                 self.unresolved.append((len(self.ends), key, where))
-            self.ends.append(number)
+            self.ends.append(self.numbers.get(key, -1))
         self.directed.append(directed)
-        weight = next((attributes[w] for w in WEIGHTS if attributes.get(w) is not None), None)
+        weight = next((values[w] for w in WEIGHTS if values.get(w) is not None), None)
         if is_number(weight) and weight != 1:
             self.changes["weights"] += 1
 
-    def close_graph(self, where: int | str, y: Any = None) -> None:
+    def close_graph(self, where: Place, y: Any = None) -> None:
         """End a graph, whose edges must now all have their nodes."""
         if not self.numbers:
             fix = "leave out graphs without nodes"
@@ -162,21 +145,15 @@ class GraphBuilder:
         if not self.sizes:
             fix = "check that it is the right one"
             self.raise_read_error("", "there is no graph in the file", "none", fix)
-        y = self._labels()
-        x = self._features()
+        y, x = self._labels(), self._features()
         directed = np.array(self.directed, dtype=bool)
-        edges = np.array(self.ends, dtype=np.int64).reshape(-1, 2).T
+        ends = np.array(self.ends, dtype=np.int64).reshape(-1, 2).T
         if directed.any() and not directed.all():
-            edges = both_directions(edges, directed, len(self.names), self.changes)
+            ends = both_directions(ends, directed, len(self.names), self.changes)
+        undirected, guesses, changes = not directed.any(), self.guesses, self.changes
+        sizes, ids = self.sizes, as_ids(names or self.names, self.sizes)
         return assemble(
-            self.sizes,
-            edges,
-            undirected=not directed.any(),
-            x=x,
-            y=y,
-            ids=as_ids(self.names if names is None else names, self.sizes),
-            guesses=self.guesses,
-            changes=self.changes,
+            sizes, ends, undirected=undirected, x=x, y=y, ids=ids, guesses=guesses, changes=changes
         )
 
     def _labels(self) -> Any:
@@ -199,8 +176,12 @@ class GraphBuilder:
         return None
 
     def _features(self) -> Any:
-        nodes, kept, left_out = len(self.names), dict[str, Any](), dict[str, list[str]]()
-        columns = {name: column for name, column in self.columns.items() if column.used}
+        nodes, kept, left_out = len(self.names), dict[str, Any](), defaultdict[str, list[str]](list)
+        columns = {
+            name: column
+            for name, column in self.columns.items()
+            if column.rows or column.problem or column.default is not None
+        }
         defaults = sum(column.default is not None for column in columns.values())
         if nodes * defaults > ENTRIES_ALWAYS + ENTRIES_PER_BYTE * self.size:
             got = f"{len(columns):,} attributes for {nodes:,} nodes from {self.size:,} bytes"
@@ -215,7 +196,7 @@ class GraphBuilder:
                 else:
                     column.problem = "not finite on every node"
             if column.problem:
-                left_out.setdefault(column.problem, []).append(name)
+                left_out[column.problem].append(name)
         if kept:
             self.guesses.append(f"{attribute_phrase(list(kept))} x")
         for problem, names in left_out.items():
@@ -226,9 +207,8 @@ class GraphBuilder:
 def attribute_phrase(names: Sequence[str]) -> str:
     """Return ``node attributes a, b are``, shortened where there are many."""
     short = [name if len(name) <= 60 else f"{name[:57]}..." for name in names[:NAMES_SHOWN]]
-    text = ", ".join(short)
-    if len(names) > NAMES_SHOWN:
-        text += f" and {len(names) - NAMES_SHOWN} more"
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    text = ", ".join(short) + more
     return f"node attribute {text} is" if len(names) == 1 else f"node attributes {text} are"
 
 
@@ -243,9 +223,9 @@ def as_float(value: Any) -> float:
 def as_labels(values: Sequence[Any]) -> NDArray[Any] | None:
     """Return numbers as int64 if all are whole by type, else as float64; None if they overflow."""
     if not all(isinstance(value, int) for value in values):
-        return np.array([as_float(value) for value in values], dtype=np.float64)
+        return np.array(list(map(as_float, values)), dtype=np.float64)
     try:
-        return np.array([int(value) for value in values], dtype=np.int64)
+        return np.array(list(map(int, values)), dtype=np.int64)
     except OverflowError:
         return None
 
@@ -253,7 +233,7 @@ def as_labels(values: Sequence[Any]) -> NDArray[Any] | None:
 def as_ids(names: Sequence[Any], sizes: Sequence[int]) -> NDArray[Any] | None:
     """Return ids as int64 if all are integers, else as str; None if they only count from 0."""
     try:
-        numbers = np.array([_integer_name(name) for name in names], dtype=np.int64)
+        numbers = np.array(list(map(_integer_name, names)), dtype=np.int64)
     except (ValueError, OverflowError):
         ids = np.empty(len(names), dtype=object)
         # Escapes of GML and JSON can name half a surrogate pair, which no file can store.

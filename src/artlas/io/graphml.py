@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 from xml.parsers import expat
 
 from artlas.errors import ReadError, quoted, raise_read_error
 from artlas.files.untrusted import read_bytes
 from artlas.io.assembly import Reading
-from artlas.io.graph_builder import NESTED, WEIGHTS, GraphBuilder, parse_integer
+from artlas.io.graph_builder import NESTED, WEIGHTS, GraphBuilder
 
 _REFUSED = {
     "hyperedge": ("hyperedges are not read", "write each as edges between pairs of nodes"),
@@ -41,16 +41,19 @@ def read(path: Path) -> Reading:
     except (LookupError, ValueError) as error:
         wrong = "the encoding of the file is not known"
         raise_read_error(path, wrong, str(error), "save it as UTF-8", 1)
-    return reader.finish()
+    # Columns come in the order in which nodes use them: NetworkX declares them in reverse.
+    for (target, name), default in reader.defaults.items():
+        if target in ("node", "all"):
+            reader.build.columns[name].default = default
+    return reader.build.finish()
 
 
-class _Key:
+class _Key(NamedTuple):
     """A declared attribute: its name, the elements it is for and its type."""
 
-    def __init__(self, declared: dict[str, str]) -> None:
-        self.name = declared.get("attr.name", declared.get("id", ""))
-        self.target = declared.get("for", "all")
-        self.type = declared.get("attr.type", "string")
+    name: str
+    target: str
+    type: str
 
 
 class _Reader:
@@ -95,7 +98,18 @@ class _Reader:
         if self.skipped or parent in ("data", "default"):
             self.skipped, self.structured = self.skipped + 1, True
             return
-        self._check_place(name, parent)
+        got = f"<{name}> in <{parent}>"
+        if name in _REFUSED:
+            wrong, fix = _REFUSED[name]
+            self.raise_read_error(wrong, got, fix)
+        if name == "graph" and "graph" in self.open:
+            fix = "write each graph beside the others"
+            self.raise_read_error("nested graphs are not read", got, fix)
+        if parent == "" and name != "graphml":
+            got = f"<{quoted(name)}> first"
+            self.raise_read_error("this is not GraphML", got, "start with <graphml>")
+        if name in _PARENTS and parent not in _PARENTS[name]:
+            self.raise_read_error("an element is out of place", got, "move it")
         if parent not in _PARENTS.get(name, ()):
             self.skipped = 1
             return
@@ -105,7 +119,9 @@ class _Reader:
         if name == "key":
             if "id" not in attributes:
                 self.raise_read_error("a <key> has no id", quoted(attributes), "add id=...")
-            self.key = self.keys[attributes["id"]] = _Key(attributes)
+            get, name = attributes.get, attributes.get("attr.name", attributes["id"])
+            self.key = _Key(name, get("for", "all"), get("attr.type", "string"))
+            self.keys[attributes["id"]] = self.key
         elif name == "graph":
             self.directed = attributes.get("edgedefault", "").strip().lower() == "directed"
             self.graph_values = {}
@@ -118,21 +134,6 @@ class _Reader:
                 got, fix = quoted(attributes.get("key")), "declare it by <key> before the graph"
                 self.raise_read_error("a <data> names a key that is not declared", got, fix)
 
-    def _check_place(self, name: str, parent: str) -> None:
-        """Refuse an element that cannot be passed over."""
-        got = f"<{name}> in <{parent}>"
-        if name in _REFUSED:
-            wrong, fix = _REFUSED[name]
-            self.raise_read_error(wrong, got, fix)
-        if name == "graph" and "graph" in self.open:
-            fix = "write each graph beside the others"
-            self.raise_read_error("nested graphs are not read", got, fix)
-        if parent == "" and name != "graphml":
-            got, fix = f"<{quoted(name)}> first", "start with <graphml>"
-            self.raise_read_error("this is not GraphML", got, fix)
-        if name in _PARENTS and parent not in _PARENTS[name]:
-            self.raise_read_error("an element is out of place", got, "move it")
-
     def value(self, key: _Key) -> Any:
         """Return the text of the open element as the declared type; None if it is empty."""
         text = "".join(self.text).strip()
@@ -143,7 +144,9 @@ class _Reader:
         try:
             if key.type == "boolean":
                 return _BOOLEANS[text.lower()]
-            return parse_integer(text) if key.type in ("int", "long") else _parse_real(text)
+            if not text.isascii() or "_" in text:
+                raise ValueError("Python reads more as a number than XML does")
+            return int(text) if key.type in ("int", "long") else float(text)
         except (KeyError, ValueError):
             got = f"{quoted(text)} for {quoted(key.name)}, declared as {quoted(key.type)}"
             fix = "correct one of them"
@@ -162,7 +165,11 @@ class _Reader:
         elif name == "node":
             self.build.add_node(self.attribute("id"), self.values, self.element_line)
         elif name == "edge":
-            self.add_edge()
+            source, target = self.attribute("source"), self.attribute("target")
+            own = self.element.get("directed", "").strip().lower()
+            directed = own in ("true", "1") if own else self.directed
+            weights = {w: self.values.get(w, self.default("edge", w)) for w in WEIGHTS}
+            self.build.add_edge(source, target, self.element_line, directed, weights)
         elif name == "graph":
             y = self.graph_values.get("y", self.default("graph", "y"))
             self.build.close_graph(self.parser.CurrentLineNumber, y)
@@ -175,23 +182,3 @@ class _Reader:
 
     def default(self, target: str, name: str) -> Any:
         return self.defaults.get((target, name), self.defaults.get(("all", name)))
-
-    def add_edge(self) -> None:
-        source, target = self.attribute("source"), self.attribute("target")
-        own = self.element.get("directed", "").strip().lower()
-        directed = own in ("true", "1") if own else self.directed
-        weights = {name: self.values.get(name, self.default("edge", name)) for name in WEIGHTS}
-        self.build.add_edge(source, target, self.element_line, directed, weights)
-
-    def finish(self) -> Reading:
-        # Columns come in the order in which nodes use them: NetworkX declares them in reverse.
-        for (target, name), default in self.defaults.items():
-            if target in ("node", "all"):
-                self.build.column(name).default = default
-        return self.build.finish()
-
-
-def _parse_real(text: str) -> float:
-    if not text.isascii() or "_" in text:
-        raise ValueError(f"no number: {text}")
-    return float(text)

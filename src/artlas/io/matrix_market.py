@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,34 +27,28 @@ _FIELDS = {
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 
 
-class _Banner(NamedTuple):
-    layout: str
-    field: str
-    symmetry: str
-
-
 def read(path: Path) -> Reading:
     """Read one graph; the stored entries that are not zero are its edges."""
     data = read_bytes(path)
-    banner = _read_banner(path, data)
-    line, sizes = _read_sizes(path, data, 3 if banner.layout == "coordinate" else 2)
+    layout, field, symmetry, line, sizes = _read_header(path, data)
     n = sizes[0]
     if n != sizes[1]:
         got = f"shape {sizes[:2]}"
         raise_read_error(path, "the matrix is not square", got, SQUARE_FIX, line)
     check_announced(path, n, len(data), line)
     changes = Counter[str]()
-    if banner.layout == "coordinate":
-        edges, values = _read_coordinates(path, data, banner, line, n, sizes[2])
+    if layout == "coordinate":
+        edges, values = _read_coordinates(path, data, field, line, n, sizes[2])
     else:
-        edges, values = _read_array(path, data, banner, line, n)
+        edges, values = _read_array(path, data, field, symmetry, line, n)
     if values is not None:
         edges = drop_weights(edges, values, changes, "the matrix")
-    undirected, guesses = banner.symmetry != "general", [banner.symmetry, banner.layout]
-    return assemble([n], [edges], undirected=undirected, guesses=guesses, changes=changes)
+    undirected, guesses = symmetry != "general", [symmetry, layout]
+    return assemble([n], edges, undirected=undirected, guesses=guesses, changes=changes)
 
 
-def _read_banner(path: Path, data: bytes) -> _Banner:
+def _read_header(path: Path, data: bytes) -> tuple[str, str, str, int, list[int]]:
+    """Return the words of the banner, the number of the line of sizes, and the sizes."""
     first = data[:1024].split(b"\n", 1)[0].decode("ascii", "replace")
     words, got = first.lower().split(), quoted(first)
     if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"]:
@@ -70,28 +64,25 @@ def _read_banner(path: Path, data: bytes) -> _Banner:
             raise_read_error(path, "the banner has an unknown word", quoted(word), fix, 1)
     if words[2] == "array" and words[3] == "pattern":
         raise_read_error(path, "an array has no pattern", got, "use integer or real", 1)
-    return _Banner(*words[2:])
-
-
-def _read_sizes(path: Path, data: bytes, count: int) -> tuple[int, list[int]]:
-    """Return the number of the line of sizes, and the sizes."""
-    at, line, text = data.find(b"\n") + 1, 1, b""
-    while 0 < at < len(data) and (not text or text.startswith(b"%")):
+    layout, field, symmetry = words[2:]
+    count = 3 if layout == "coordinate" else 2
+    at, line, text = data.find(b"\n") + 1, 1, ""
+    while 0 < at < len(data) and (not text or text.startswith("%")):
         end = data.find(b"\n", at) % (len(data) + 1)  # the end of the data where there is no more
-        text = data[at:end].strip()
+        text = data[at:end].decode("ascii", "replace").strip()
         at, line = end + 1, line + 1
     words = text.split()
     if len(words) != count or not all(w.isdigit() and len(w) < 19 for w in words):
         fix = f"write {' '.join(['rows', 'columns', 'entries'][:count])} there"
-        got = quoted(text.decode("ascii", "replace"))
+        got = quoted(text)
         raise_read_error(path, "the line of sizes is missing or broken", got, fix, line)
-    return line, [int(word) for word in words]
+    return layout, field, symmetry, line, [int(word) for word in words]
 
 
 def _read_coordinates(
-    path: Path, data: bytes, banner: _Banner, skip: int, n: int, entries: int
+    path: Path, data: bytes, field: str, skip: int, n: int, entries: int
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    dtype = _FIELDS[banner.field]
+    dtype = _FIELDS[field]
     table = parse_numbers(data, path, 2 if dtype is None else 3, dtype or np.int64, skip)
     if len(table) != entries:
         got = f"{len(table):,} entries of {entries:,}"
@@ -102,26 +93,17 @@ def _read_coordinates(
     if not valid.all():
         row = int(valid.all(axis=1).argmin())
         got, fix = f"{ends[row].tolist()} with {n} rows", "number rows and columns from 1"
-        line = _line_of(data, skip, row)
-        raise_read_error(path, "an entry lies outside the matrix", got, fix, line)
+        text = enumerate(data.split(b"\n"), start=1)
+        lines = [i for i, words in text if i > skip and words.strip()[:1] not in b"#%"]
+        raise_read_error(path, "an entry lies outside the matrix", got, fix, lines[row])
     return ends.T.astype(np.int64) - 1, None if dtype is None else table[:, 2]
 
 
-def _line_of(data: bytes, skip: int, row: int) -> int | None:
-    """Return the line of a row of numbers behind the first ``skip`` lines."""
-    for number, text in enumerate(data.split(b"\n"), start=1):
-        if number > skip and text.strip() and text.strip()[:1] not in b"#%":
-            if row == 0:
-                return number
-            row -= 1
-    return None
-
-
 def _read_array(
-    path: Path, data: bytes, banner: _Banner, skip: int, n: int
+    path: Path, data: bytes, field: str, symmetry: str, skip: int, n: int
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    values = parse_numbers(data, path, 1, _FIELDS[banner.field], skip)[:, 0]
-    general, skew = banner.symmetry == "general", banner.symmetry == "skew-symmetric"
+    values = parse_numbers(data, path, 1, _FIELDS[field], skip)[:, 0]
+    general, skew = symmetry == "general", symmetry == "skew-symmetric"
     expected = n * n if general else n * (n - 1) // 2 if skew else n * (n + 1) // 2
     if len(values) != expected:
         got = f"{len(values):,} values, where {expected:,} are due for {n} rows"

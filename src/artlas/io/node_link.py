@@ -35,24 +35,14 @@ def read(path: Path) -> Reading:
     return build.finish()
 
 
-def _decode(path: Path, text: str, lines_before: int = 0) -> Any:
+def _decode(path: Path, text: str, lines_before: int = 0, parse_int: Any = None) -> Any:
     try:
-        try:
-            return json.loads(text)
-        except json.JSONDecodeError:
-            raise
-        except ValueError:  # an integer of thousands of digits
-            return json.loads(text, parse_int=_integer_or_infinity)
+        return json.loads(text, parse_int=parse_int)
     except json.JSONDecodeError as error:
         got, fix = f"{error.msg} at column {error.colno}", "correct it or write the file anew"
         raise_read_error(path, "this is not JSON", got, fix, lines_before + error.lineno)
-
-
-def _integer_or_infinity(text: str) -> int | float:
-    try:
-        return int(text)
-    except ValueError:
-        return math.inf
+    except ValueError:  # an integer of thousands of digits
+        return _decode(path, text, lines_before, lambda n: int(n) if len(n) < 640 else math.inf)
 
 
 def _add_graph(build: GraphBuilder, value: Any, where: str) -> None:
@@ -116,11 +106,7 @@ def _add_links(
 def _node_key(build: GraphBuilder, value: Any, where: str) -> Hashable:
     """Return an id: a string, a number, or a tuple of such, which JSON stores as a list."""
     for part in value if isinstance(value, list) else [value]:
-        if not (isinstance(part, str) or _is_finite(part)):
+        if not isinstance(part, str) and not (is_number(part) and abs(as_float(part)) < math.inf):
             wrong, fix = "an id is not a string or a number", "use strings or numbers as ids"
             build.raise_read_error(where, wrong, quoted(value), fix)
     return tuple(value) if isinstance(value, list) else value
-
-
-def _is_finite(value: Any) -> bool:
-    return is_number(value) and (isinstance(value, int) or math.isfinite(as_float(value)))

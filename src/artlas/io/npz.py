@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from artlas.errors import quoted, raise_read_error
 from artlas.files.untrusted import read_npz
-from artlas.graphs.convert import drop_weights, matrix_edges
+from artlas.graphs.convert import drop_weights
 from artlas.graphs.validation import SQUARE_FIX
 from artlas.io.assembly import Reading, assemble, check_announced
 
@@ -27,32 +26,32 @@ def read(path: Path) -> Reading:
     }
     if "format" in arrays:
         used, guess = {"format", "shape", "data", "indices", "indptr", "row", "col"}, "SciPy"
-        n, edges = _sparse_matrix(path, arrays, changes)
+        name, n, edges, weights = "the matrix", *_sparse_matrix(path, arrays)
     elif "edge_index" in arrays:
         used, guess = {"edge_index", "edge_weight"}, "edge_index"
-        n, edges = _edge_index(path, arrays, more, changes)
+        name, n, edges, weights = "edge_weight", *_edge_index(path, arrays, more)
     else:
-        name = "adjacency" if "adjacency" in arrays else _only_square(path, arrays, more)
-        used, guess, array = {name}, f"array {name!r} is an adjacency", arrays[name]
+        matrices = [name for name, array in arrays.items() if array.ndim == 2]
+        if "adjacency" not in arrays and len(matrices) != 1:
+            got = f"arrays {quoted(sorted([*arrays, *more]))}"
+            fix = "save edge_index [2, E], adjacency [n, n], or a matrix by scipy.sparse.save_npz"
+            raise_read_error(path, "the archive holds no graph that is known", got, fix)
+        name = "adjacency" if "adjacency" in arrays else matrices[0]
+        used, array, name = {name}, arrays[name], f"array {name!r}"
+        guess = f"{name} is an adjacency"
         if array.ndim != 2 or array.shape[0] != array.shape[1]:
-            got = f"shape {list(array.shape)}"
-            raise_read_error(path, f"array {name!r} is not square", got, SQUARE_FIX)
-        n = len(array)
-        check_announced(path, n, path.stat().st_size)
-        edges = matrix_edges(array, f"array {name!r}", changes)
+            raise_read_error(path, f"{name} is not square", f"shape {[*array.shape]}", SQUARE_FIX)
+        n, edges = len(array), np.stack(array.nonzero())
+        weights = array[*edges]
+    check_announced(path, n, path.stat().st_size)
+    if edges.size and (edges.min() < 0 or edges.max() >= n):
+        got = f"{edges.min()} to {edges.max()} with {n} nodes"
+        raise_read_error(path, "a node id is out of range", got, "number the nodes from 0")
+    edges = drop_weights(edges, weights, changes, name)
     ignored = sorted(set(arrays) - {*used, "_is_array"})
     guesses = [guess, *(f"array {quoted(name)} ignored" for name in ignored[:8])]
     x, y = more.get("x"), more.get("y")
-    return assemble([n], [edges], undirected=False, x=x, y=y, guesses=guesses, changes=changes)
-
-
-def _only_square(path: Path, arrays: dict[str, Any], more: Iterable[str]) -> str:
-    matrices = [name for name, array in arrays.items() if array.ndim == 2]
-    if len(matrices) != 1:
-        got = f"arrays {quoted(sorted([*arrays, *more]))}"
-        fix = "save edge_index [2, E], adjacency [n, n], or a matrix by scipy.sparse.save_npz"
-        raise_read_error(path, "the archive holds no graph that is known", got, fix)
-    return matrices[0]
+    return assemble([n], edges, undirected=False, x=x, y=y, guesses=guesses, changes=changes)
 
 
 def _integers(path: Path, arrays: dict[str, Any], name: str, ndim: int) -> NDArray[np.int64]:
@@ -67,9 +66,7 @@ def _integers(path: Path, arrays: dict[str, Any], name: str, ndim: int) -> NDArr
     return array.astype(np.int64)
 
 
-def _sparse_matrix(
-    path: Path, arrays: dict[str, Any], changes: Counter[str]
-) -> tuple[int, NDArray[Any]]:
+def _sparse_matrix(path: Path, arrays: dict[str, Any]) -> tuple[int, NDArray[Any], NDArray[Any]]:
     """Read what ``scipy.sparse.save_npz`` stored, without SciPy.
 
     SciPy does not check ``indptr`` of a matrix without entries, and then writes out of bounds.
@@ -102,20 +99,12 @@ def _sparse_matrix(
     if not len(row) == len(col) == len(data):
         got = f"{len(row)} rows, {len(col)} columns and {len(data)} values"
         raise_read_error(path, "the arrays differ in length", got, _SAVE)
-    edges = np.stack([row, col])
-    _check_range(path, edges, n)
-    return n, drop_weights(edges, data, changes, "the matrix")
-
-
-def _check_range(path: Path, edges: NDArray[Any], n: int) -> None:
-    if edges.size and (edges.min() < 0 or edges.max() >= n):
-        got = f"{edges.min()} to {edges.max()} with {n} nodes"
-        raise_read_error(path, "a node id is out of range", got, "number the nodes from 0")
+    return n, np.stack([row, col]), data
 
 
 def _edge_index(
-    path: Path, arrays: dict[str, Any], more: dict[str, Any], changes: Counter[str]
-) -> tuple[int, NDArray[Any]]:
+    path: Path, arrays: dict[str, Any], more: dict[str, Any]
+) -> tuple[int, NDArray[Any], NDArray[Any]]:
     edges = _integers(path, arrays, "edge_index", 2)
     if len(edges) != 2:
         fix = "stack sources and targets as its two rows"
@@ -126,13 +115,8 @@ def _edge_index(
         n = len(more["x"])
     else:
         n = int(edges.max()) + 1 if edges.size else 0
-    check_announced(path, n, path.stat().st_size)
-    _check_range(path, edges, n)
-    weight = arrays.get("edge_weight")
-    if weight is None:
-        return n, edges
-    if weight.shape != edges.shape[1:]:
-        got = f"shape {list(weight.shape)} for {edges.shape[1]} edges"
+    weights = arrays.get("edge_weight", np.ones(edges.shape[1], dtype=bool))
+    if weights.shape != edges.shape[1:]:
+        got = f"shape {list(weights.shape)} for {edges.shape[1]} edges"
         raise_read_error(path, "edge_weight has the wrong length", got, "save one weight per edge")
-    weight = np.where(weight == 0, 2, weight)  # an edge is there whatever its weight
-    return n, drop_weights(edges, weight, changes, "edge_weight")
+    return n, edges, np.where(weights == 0, 2, weights)  # an edge is there whatever its weight

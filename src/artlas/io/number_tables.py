@@ -65,30 +65,26 @@ def _parse_in_python(
 ) -> NDArray[Any]:
     rows = []
     for line, text in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
-        words = _SEPARATOR.split(text.strip(BLANKS))
-        if line <= skip or words == [b""] or text.strip(BLANKS)[:1] in b"#%":
+        text = text.strip(BLANKS)
+        if line <= skip or text[:1] in b"#%":
             continue
+        words = _SEPARATOR.split(text)
         count = len(words) - (not words[-1])
         columns = count if columns is None else columns
-        values, fault = _parse_row(words, columns, kind)
+        faults = [_fault(word, kind) for word in words[:columns]]
+        if len(words) > columns:
+            faults.append("many" if words[columns] or len(words) > columns + 1 else "value")
+        fault = next(filter(None, faults), "few" if len(words) < columns else "")
         if fault:
             _raise_row_error(path, fault, columns, count, text, kind, line)
-        rows.append(np.array(values, dtype=kind))
+        rows.append(np.array([(int if kind.kind == "i" else float)(word) for word in words], kind))
     return np.array(rows, dtype=kind).reshape(len(rows), columns or 0)
 
 
-def _parse_row(words: list[bytes], columns: int, kind: Any) -> tuple[list[Any], str]:
-    """Return the values of a row, and its fault as the compiled parser names it."""
-    values: list[Any] = []
-    for i, word in enumerate(words):
-        if i == columns:
-            return values, "many" if word or i + 1 < len(words) else "value"
-        if not _NUMBERS[kind.kind].fullmatch(word):
-            return values, "value"
-        value: Any = int(word) if kind.kind == "i" else float(word)
-        if kind.kind == "i" and not np.iinfo(kind).min <= value <= np.iinfo(kind).max:
-            return values, "range"
-        if kind.kind == "f" and np.isinf(value) and b"i" not in word.lower():
-            return values, "range"
-        values.append(value)
-    return values, "" if len(values) == columns else "few"
+def _fault(word: bytes, kind: Any) -> str:
+    """Return what is wrong with a number, as the compiled parser names it."""
+    if not _NUMBERS[kind.kind].fullmatch(word):
+        return "value"
+    if kind.kind == "i":
+        return "" if np.iinfo(kind).min <= int(word) <= np.iinfo(kind).max else "range"
+    return "range" if np.isinf(float(word)) and b"i" not in word.lower() else ""

@@ -7,6 +7,7 @@ limit memory so: there the child is only stopped after a time.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -53,7 +54,7 @@ def read_table(path: Path, columns: Collection[str]) -> tuple[Any, int]:
             "sys_path": [folder for folder in sys.path if folder],
         }
         decoded, code, message = Path(folder) / "decoded", None, b""
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             with open(decoded, "wb") as out:
                 done = subprocess.run(
                     [sys.executable, "-I", parquet_child.__file__, json.dumps(request)],
@@ -64,8 +65,6 @@ def read_table(path: Path, columns: Collection[str]) -> tuple[Any, int]:
                     timeout=seconds,
                 )
             code, message = done.returncode, done.stderr
-        except subprocess.TimeoutExpired:
-            code = None
         if code != 0:
             _raise_failure(path, code, message, memory, seconds)
         with arrow.memory_map(str(decoded)) as stream:

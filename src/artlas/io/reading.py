@@ -125,12 +125,10 @@ def _sniff(path: Path, name: str | None) -> str:
     if head.startswith(b"PAR1"):
         return "parquet"
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
-    if text.startswith((b"<?xml", b"<graphml")):
-        return "graphml"
-    if text.startswith((b"{", b"[")):
-        return "json"
-    if text.startswith(b"%%matrixmarket"):
-        return "mtx"
+    starts = {"graphml": (b"<?xml", b"<graphml"), "json": (b"{", b"["), "mtx": (b"%%matrixmarket",)}
+    for kind, known in starts.items():
+        if text.startswith(known):
+            return kind
     return "gml" if re.match(rb"(#.*\n\s*)*(graph\s*\[|creator\b)", text) else "edges"
 
 
@@ -139,11 +137,11 @@ def _summary(label: str, reading: Any) -> str:
     counts = [f"{graphs.num_nodes:,} nodes", f"{graphs.num_edges:,} edges"]
     if graphs.num_graphs > 1:
         counts.insert(0, f"{graphs.num_graphs:,} graphs")
-    about_ids = [guess for guess in reading.guesses if guess.startswith("ids ")]
-    others = [guess for guess in reading.guesses if guess not in about_ids]
+    ids = [guess for guess in reading.guesses if guess.startswith("ids ")]
+    others = [guess for guess in reading.guesses if guess not in ids]
     if not any(guess.startswith(label) for guess in others):
         others.insert(0, label)
-    return f"{', '.join(others)}; {', '.join([*counts, *about_ids])}"
+    return f"{', '.join(others)}; {', '.join([*counts, *ids])}"
 
 
 def as_graphs(obj: Any, x: Any = None, y: Any = None, strict: bool = False) -> Graphs:
@@ -151,10 +149,9 @@ def as_graphs(obj: Any, x: Any = None, y: Any = None, strict: bool = False) -> G
 
     A path is read by :func:`artlas.read`.
     """
-    if isinstance(obj, Graphs):
-        graphs = obj
-    elif isinstance(obj, (str, os.PathLike)):
-        graphs = read(obj, strict=strict, verbose=False)
+    ours = (Graphs, str, os.PathLike)
+    if isinstance(obj, ours):
+        graphs = obj if isinstance(obj, Graphs) else read(obj, strict=strict, verbose=False)
     else:
         accepted = (
             "Graphs, a (num_nodes, edge_index) pair, a NetworkX graph, a SciPy sparse matrix, a "
@@ -165,19 +162,15 @@ def as_graphs(obj: Any, x: Any = None, y: Any = None, strict: bool = False) -> G
             is_matrix: Graphs.from_scipy,
             is_pair: Graphs.from_edges,
         }
-
-        def is_graph(item: Any) -> bool:
-            known = isinstance(item, (Graphs, str, os.PathLike)) or is_data(item)
-            return known or any(is_a(item) for is_a in builders)
-
+        tests = [lambda item: isinstance(item, ours), *builders, is_data]
         obj = list(obj) if isinstance(obj, Iterator) else obj
-        items = items_of(obj, is_graph, accepted)
-        if any(isinstance(item, (Graphs, str, os.PathLike)) for item in items):
-            parts = [as_graphs(item, strict=strict) for item in items]
-            return as_graphs(Graphs.concat(parts), x, y, strict)
-        for is_a, build in builders.items():
-            if is_a(items[0]):
-                return build(items, x, y, strict)
-        graphs = Graphs.from_pyg(items, strict)
+        items = items_of(obj, lambda item: any(test(item) for test in tests), accepted)
+        if any(isinstance(item, ours) for item in items):
+            graphs = Graphs.concat([as_graphs(item, strict=strict) for item in items])
+        else:
+            for is_a, build in builders.items():
+                if is_a(items[0]):
+                    return build(items, x, y, strict)
+            graphs = Graphs.from_pyg(items, strict)
     graphs = graphs if x is None else graphs.with_features(x)
     return graphs if y is None else graphs.with_labels(y)

@@ -32,7 +32,7 @@ _MEMBER = re.compile(
 def read(path: Path, name: str | None = None) -> Reading:
     """Read graphs with x = [attributes | one-hot labels] of their nodes, and y counted from 0."""
     if path.is_dir():
-        return _read_folder(path, _only_name(path) if name is None else name)
+        return _read_folder(path, name)
     with tempfile.TemporaryDirectory(prefix="artlas-") as folder:
         if not unpack(path, Path(folder), lambda member: _MEMBER.fullmatch(member) is not None):
             fix = "pass a .zip that holds NAME_A.txt and its companions, or unpack it"
@@ -43,26 +43,21 @@ def read(path: Path, name: str | None = None) -> Reading:
             raise ReadError(str(error).replace(folder, str(path))) from None
 
 
-def _only_name(folder: Path) -> str:
+def _read_folder(folder: Path, name: str | None) -> Reading:
     names = sorted(path.name.removesuffix("_A.txt") for path in folder.glob("*_A.txt"))
-    if len(names) != 1:
+    if name is None and len(names) != 1:
         got = f"{len(names)} files that end in _A.txt" if names else "no file NAME_A.txt"
-        fix = (
-            "pass a file, or a folder with NAME_A.txt and NAME_graph_indicator.txt of one data set"
-        )
+        files = "NAME_A.txt and NAME_graph_indicator.txt"
+        fix = f"pass a file, or a folder with {files} of one data set"
         raise_read_error(folder, "the folder is not in TU layout", got, fix)
-    return names[0]
-
-
-def _read_folder(folder: Path, name: str) -> Reading:
+    name = name or names[0]
     owner, node_ptr = _read_owners(folder / f"{name}_graph_indicator.txt")
     nodes, sizes = len(owner), np.diff(node_ptr)
     order = None if (np.diff(owner) >= 0).all() else np.argsort(owner, kind="stable")
     changes = Counter[str]()
     row_ptr, col = _read_rows(folder / f"{name}_A.txt", owner, order, node_ptr, changes)
     x = _read_features(folder, name, nodes)
-    if order is not None and x is not None:
-        x = x[order]
+    x = x if x is None or order is None else x[order]
     y, guess = _read_labels(folder, name, len(sizes))
     features, labels = check_features(x, [nodes]), check_labels(y, sizes.tolist())
     graphs = Graphs(torch.from_numpy(node_ptr), row_ptr, col, features, labels)
@@ -73,8 +68,7 @@ def _read_owners(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the graph of every node, from 0, and node_ptr."""
     owner, fix = read_numbers(path, 1)[:, 0], "number the graphs from 1 without gaps"
     if len(owner) == 0:
-        fix = "write a graph number per node"
-        raise_read_error(path, "there are no nodes", "an empty file", fix)
+        raise_read_error(path, "there are no nodes", "an empty file", "write a number per node")
     if owner.min() < 1 or owner.max() > len(owner):
         row = int(np.argmax((owner < 1) | (owner > len(owner))))
         raise_read_error(path, "a graph number is out of range", f"{owner[row]}", fix, row + 1)
@@ -86,11 +80,7 @@ def _read_owners(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _read_rows(
-    path: Path,
-    owner: NDArray[np.int64],
-    order: NDArray[np.int64] | None,
-    node_ptr: NDArray[np.int64],
-    changes: Counter[str],
+    path: Path, owner: Any, order: Any, node_ptr: Any, changes: Counter[str]
 ) -> tuple[Tensor, Tensor]:
     """Return row_ptr and col; ``order`` is that of nodes if graphs are not stored as blocks."""
     text, native, nodes = mapped(path), kernels.native_data(), len(owner)
@@ -107,12 +97,16 @@ def _read_rows(
             place[order] = np.arange(nodes, dtype=np.int32)
             edges, first = place[edges - 1], 0
         try:
-            _, row_ptr, col = canonical([nodes], [edges], changes, first=first)
+            row_ptr, col = canonical([nodes], [edges], changes, first=first)
         except IndexError:
             row = int(np.argmax(outside))
             got, fix = f"{pairs[row].tolist()} with {nodes} nodes", "number the nodes from 1"
             raise_read_error(path, "a node number is out of range", got, fix, row + 1)
-    if _any_edge_leaves(row_ptr.numpy(), col.numpy(), node_ptr):
+    # Rows are symmetric and sorted: an edge leaves a graph if the last neighbour lies behind it.
+    filled, reach = np.flatnonzero(row_ptr.diff()), np.zeros(nodes, dtype=np.int32)
+    reach[filled] = col.numpy()[row_ptr.numpy()[filled + 1] - 1]
+    reach = np.maximum.accumulate(reach)
+    if (reach[node_ptr[1:] - 1] >= node_ptr[1:]).any():
         pairs = parse_numbers(text, path, 2, np.int32)
         graph = owner[pairs - 1]
         row = int(np.argmax(graph[:, 0] != graph[:, 1]))
@@ -122,34 +116,18 @@ def _read_rows(
     return row_ptr, col
 
 
-def _any_edge_leaves(
-    row_ptr: NDArray[np.int64], col: NDArray[np.int32], node_ptr: NDArray[np.int64]
-) -> bool:
-    """Return whether an edge leaves its graph: rows are symmetric and sorted, so the last tells."""
-    nonempty = np.flatnonzero(np.diff(row_ptr))
-    reach = np.zeros(len(row_ptr) - 1, dtype=np.int32)
-    reach[nonempty] = col[row_ptr[nonempty + 1] - 1]
-    reach = np.maximum.accumulate(reach)
-    return bool((reach[node_ptr[1:] - 1] >= node_ptr[1:]).any())
-
-
 def _read_features(folder: Path, name: str, nodes: int) -> NDArray[np.float32] | None:
     path = folder / f"{name}_node_labels.txt"
     labels = _read_optional(path, nodes, "node", np.int64)
     values = _read_optional(folder / f"{name}_node_attributes.txt", nodes, "node", np.float64)
     parts = [] if values is None else [values.astype(np.float32)]
-    parts += [] if labels is None else [_one_hot(column, path) for column in labels.T]
+    for column in [] if labels is None else labels.T:
+        low, high = int(column.min()), int(column.max())
+        if high - low >= WIDEST:
+            fix = f"renumber them, or store them as attributes (at most {WIDEST} columns are made)"
+            raise_read_error(path, "node labels span too wide a range", f"{low} to {high}", fix)
+        parts.append((column[:, None] == np.arange(low, high + 1)).astype(np.float32))
     return np.concatenate(parts, axis=1) if parts else None
-
-
-def _one_hot(values: NDArray[np.int64], path: Path) -> NDArray[np.float32]:
-    low, high = int(values.min()), int(values.max())
-    if high - low >= WIDEST:
-        fix = f"renumber them, or store them as attributes (at most {WIDEST} columns are made)"
-        raise_read_error(path, "node labels span too wide a range", f"{low} to {high}", fix)
-    hot = np.zeros((len(values), high - low + 1), dtype=np.float32)
-    hot[np.arange(len(values)), values - low] = 1
-    return hot
 
 
 def _read_labels(folder: Path, name: str, graphs: int) -> tuple[Any, str]:

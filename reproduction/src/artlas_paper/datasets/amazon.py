@@ -46,7 +46,7 @@ def read(folder: Path, name: str) -> Reading:
     heads = np.repeat(np.arange(nodes), np.diff(rows))
     edges = np.stack([heads, tails.astype(np.int64)])
     # PyG ignores the weights of entries, too; co-purchase has no direction.
-    return assemble([nodes], [edges], undirected=True, x=x, y=labels)
+    return assemble([nodes], edges, undirected=True, x=x, y=labels)
 
 
 def _shape(path: Path, value: NDArray[Any]) -> tuple[int, int]:

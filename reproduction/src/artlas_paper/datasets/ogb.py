@@ -34,9 +34,9 @@ def read_graphs(folder: Path, name: str) -> Reading:
         row = int(((edges < 0) | (edges >= limit)).any(axis=1).argmax())
         got = f"{edges[row].tolist()} in a graph of {limit[row, 0]} nodes"
         raise_read_error(path, "a node number is out of range", got, _FIX, row + 1)
-    parts = np.split(edges.T, pointer(lengths)[1:-1], axis=1)
+    ends = edges.T + np.repeat(pointer(sizes)[:-1], lengths)
     x = features.astype(np.float32)
-    return assemble(sizes.tolist(), parts, undirected=True, x=x, y=labels)
+    return assemble(sizes.tolist(), ends, undirected=True, x=x, y=labels)
 
 
 def read_node(folder: Path, name: str) -> Reading:
@@ -61,7 +61,7 @@ def read_node(folder: Path, name: str) -> Reading:
         guesses.append(
             f"the {ARXIV_FEATURES} features of {name} are missing: they would be in {path.name}"
         )
-    return assemble([nodes], [edges.T], undirected=True, x=x, y=labels, guesses=guesses)
+    return assemble([nodes], edges.T, undirected=True, x=x, y=labels, guesses=guesses)
 
 
 def _column(path: Path, rows: int | None = None) -> NDArray[np.int64]:

@@ -94,4 +94,4 @@ def read(folder: Path, name: str) -> Reading:
     if gaps := nodes - len(rest) - len(order):
         guesses.append(f"{gaps} test nodes without features or label, filled with 0")
     edges = _edges(path["graph"], nodes)
-    return assemble([nodes], [edges], undirected=False, x=features, y=labels, guesses=guesses)
+    return assemble([nodes], edges, undirected=False, x=features, y=labels, guesses=guesses)

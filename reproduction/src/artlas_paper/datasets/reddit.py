@@ -22,7 +22,7 @@ def read(folder: Path, name: str = "Reddit") -> Reading:
     """Read one graph with features and a label per node."""
     x, y = _nodes(folder / "reddit_data.npz")
     edges = _edges(folder / "reddit_graph.npz", len(y))
-    return assemble([len(y)], [edges], undirected=False, x=x, y=y)
+    return assemble([len(y)], edges, undirected=False, x=x, y=y)
 
 
 def _nodes(path: Path) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
