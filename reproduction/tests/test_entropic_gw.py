@@ -26,6 +26,7 @@ def graphs():
     return from_dense([random_dense(n, 0.4, rng) for n in (9, 14, 5)])
 
 
+@pytest.mark.slow
 def test_it_is_pots_projected_gradient(model, graphs):
     relations = model.atlas.relations().detach().double().numpy()
     start = solver.product_start(relations, model.config.measure_epsilon)

@@ -43,6 +43,7 @@ def test_version():
     assert result.output.strip() == f"artlas {artlas.__version__}"
 
 
+@pytest.mark.slow
 def test_writes_figures_and_report_and_lists_them(quick):
     folder, output, _ = quick
     names = {"atlas.png", "embedding.png", "results.json"}

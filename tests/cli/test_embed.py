@@ -133,6 +133,7 @@ def command(script, *words):
     return [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script), *map(str, words)]
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_finished_rows(tmp_path, forty):
     whole, out, mark = tmp_path / "whole.parquet", tmp_path / "z.parquet", tmp_path / "mark"
     words = ["embed", forty, "--budget", "1", "--out"]
@@ -160,6 +161,7 @@ def test_ctrl_c_saves_finished_rows(tmp_path, forty):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["T", "whole.parquet", "z.parquet"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["parquet", "npz", "csv"])
 def test_a_full_disk_is_reported_and_the_run_resumes(tmp_path, forty, ending):
     """Files are limited to 4 KB: the table does not fit, and no part of it appears."""

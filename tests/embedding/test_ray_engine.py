@@ -111,6 +111,7 @@ def assert_same(out, outcome, local):
     assert [path.name for path in out.parent.iterdir()] == [out.name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.usefixtures("ray", "scattered")
 def test_one_and_two_workers_give_the_bits_of_one_process(tmp_path, model, inputs, local, workers):
@@ -122,6 +123,7 @@ def test_one_and_two_workers_give_the_bits_of_one_process(tmp_path, model, input
     assert seen[-1].share == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("ray", "scattered")
 def test_killed_processes_cost_neither_rows_nor_bits(tmp_path, model, inputs, local, monkeypatch):
     marks, real = tmp_path / "marks", ray_engine.read_pieces
@@ -162,6 +164,7 @@ def test_killed_processes_cost_neither_rows_nor_bits(tmp_path, model, inputs, lo
     assert_same(out, outcome, local)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("ray")
 def test_ray_resumes_a_run_of_the_local_engine(tmp_path, model, inputs, local, monkeypatch):
     checkpoint.save(model, tmp_path / "model")

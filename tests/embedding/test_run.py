@@ -153,6 +153,7 @@ def test_an_interrupted_run_resumes_to_the_same_file(tmp_path, model, inputs, mo
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.slow
 def test_a_killed_run_keeps_its_saved_parts(tmp_path, inputs):
     """SIGKILL at the fourth piece: the three before it are on disk."""
     script = """

@@ -34,6 +34,7 @@ def test_bounds_equal_those_that_pot_computes(epsilon):
         assert d**2 == pytest.approx(wanted, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_bounds_are_below_the_exact_optimum_and_often_near_it():
     rng, near = np.random.default_rng(1), []
     for _ in range(20):

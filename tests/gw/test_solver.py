@@ -110,17 +110,20 @@ def assert_no_higher_than_pot(many, bases, rng):
             assert found.energies[g, k] <= log["gw_dist"] + 1e-6
 
 
+@pytest.mark.slow
 def test_energies_are_no_higher_than_pot_finds_from_the_same_start():
     rng = np.random.default_rng(2)
     assert_no_higher_than_pot(graphs(50, rng), relations(4, 8, rng), rng)
 
 
+@pytest.mark.slow
 def test_energies_are_no_higher_than_pot_finds_on_real_graphs(raw):
     whole = artlas.read(raw("BZR") / "TUDataset" / "BZR" / "raw", verbose=False)
     bases = artlas.load("graph").atlas.relations().detach().double().numpy()[::4]
     assert_no_higher_than_pot(whole[::16][:25], bases, np.random.default_rng(3))
 
 
+@pytest.mark.slow
 def test_the_optimum_of_tiny_structures_is_found():
     rng = np.random.default_rng(3)
     missed = []

@@ -16,6 +16,7 @@ from artlas.io.reading import read
 COUNT = 10_000
 
 
+@pytest.mark.slow
 def test_every_broken_file_is_read_or_refused(tmp_path):
     findings, outcomes = fuzz.run(COUNT)
     assert not findings, fuzz.report(findings, tmp_path)

@@ -59,6 +59,7 @@ def collections(draw):
     return Graphs(graphs.node_ptr, graphs.row_ptr, graphs.col, graphs.x, graphs.y, ids)
 
 
+@pytest.mark.slow
 @unhurried
 @given(collections())
 def test_round_trip_is_exact(tmp_path, graphs):
@@ -250,6 +251,7 @@ def at_once(seconds=2):
         assert used() - before < seconds
 
 
+@pytest.mark.slow
 def test_runs_that_unpack_to_far_too_much_are_refused_at_once(tmp_path):
     """Forty million zeros take a few thousand bytes, packed or not."""
     zeros = pa.array(np.zeros(40_000_000, dtype=np.int8))
@@ -262,6 +264,7 @@ def test_runs_that_unpack_to_far_too_much_are_refused_at_once(tmp_path):
             parquet.read(path)
 
 
+@pytest.mark.slow
 def test_a_long_string_stored_once_and_repeated_is_refused(tmp_path):
     strings = pa.array(["a" * 10_000] * 100_000)
     lists = pa.ListArray.from_arrays(np.arange(100_001, dtype=np.int32), strings)
@@ -295,6 +298,7 @@ def test_pages_that_hold_more_than_the_footer_says_are_refused(tmp_path):
         parquet.read(path)
 
 
+@pytest.mark.slow
 def test_mutated_files_are_read_or_refused(tmp_path):
     graphs = Graphs.from_networkx([nx.path_graph(1 + n % 4) for n in range(20)])
     parquet_files.write(
@@ -315,6 +319,7 @@ def test_mutated_files_are_read_or_refused(tmp_path):
     assert 5 < refused < 45
 
 
+@pytest.mark.slow
 def test_the_limit_of_memory_can_be_set(tmp_path, monkeypatch):
     graphs = Graphs.from_networkx([nx.path_graph(3)] * 50_000)
     parquet_files.write(
@@ -332,6 +337,7 @@ def test_the_limit_of_memory_can_be_set(tmp_path, monkeypatch):
         parquet.read(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "message"),
     [

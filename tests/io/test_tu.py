@@ -92,6 +92,7 @@ print(graphs.num_nodes, graphs.num_edges, peak)  # ru_maxrss would include the p
 """
 
 
+@pytest.mark.slow
 def test_collab_stays_within_two_gigabytes(raw):
     path = raw("COLLAB") / "TUDataset" / "COLLAB" / "raw"
     done = subprocess.run(

@@ -63,6 +63,7 @@ def text_of(ends, separator=b", ", end=b"\n"):
     return b"\n".join(lines) + end
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["both", "loop-free", "one missing"])
 @pytest.mark.parametrize("separator", [b", ", b",", b" ", b"\t"])
 def test_ascending_text_goes_straight_into_rows(kind, separator):

@@ -37,6 +37,7 @@ def graph(n, degree):
 """
 
 
+@pytest.mark.slow
 @needs_native
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_child_computes_the_same():
@@ -65,6 +66,7 @@ print(os.read(read, 100).decode(), torch.equal(model.embed(graphs, "paper"), bef
     assert told == "same True"
 
 
+@pytest.mark.slow
 @needs_native
 def test_concurrent_calls_from_python_threads():
     """Several Python threads, each in its own call, with matrix products between."""
@@ -85,6 +87,7 @@ with ThreadPoolExecutor(4) as pool:
     assert told == "True"
 
 
+@pytest.mark.slow
 @needs_native
 def test_memory_is_linear_with_a_small_constant():
     """2^17 nodes: K x N x M alone would be 2,048 bytes a node."""
@@ -112,6 +115,7 @@ print((peak() - before) / 2**17)
     assert 100 < float(told) < 1500
 
 
+@pytest.mark.slow
 def test_import_stays_light():
     told = python(
         """
@@ -131,6 +135,7 @@ def test_import_stays_light():
     assert told == found
 
 
+@pytest.mark.slow
 def test_an_install_without_compiled_kernels_works_and_says_so():
     """The module hidden, as on a machine without a compiler: one warning, the twin's results."""
     told = python(
@@ -183,6 +188,7 @@ def test_broken_kernels_are_an_error_and_no_silent_fallback(tmp_path):
     assert "Reinstall artlas" in told
 
 
+@pytest.mark.slow
 def test_two_threads_are_what_torch_is_set_to():
     """The kernels never use more threads than PyTorch is told to use."""
     before = torch.get_num_threads()
@@ -215,6 +221,7 @@ print(most - base)
     assert torch.get_num_threads() == before
 
 
+@pytest.mark.slow
 @needs_native
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("shape", ["one large", "many small"])

@@ -216,6 +216,7 @@ def exact_alignments():
     return found
 
 
+@pytest.mark.slow
 def test_amortized_energies_are_not_below_the_optimum(exact_alignments, hold):
     for energies, best, _ in exact_alignments:
         hold("ART: e_k >= e_k*", best, energies, 1e-12)

@@ -46,6 +46,7 @@ def plain(monkeypatch):
         monkeypatch.delenv(name)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has these switches")
 def test_freed_blocks_are_reused_and_returned_at_the_end(plain):
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)

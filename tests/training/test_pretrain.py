@@ -113,6 +113,7 @@ for _ in sys.stdin:
 """
 
 
+@pytest.mark.slow
 def test_a_run_killed_20_times_resumes_to_the_same_bits(tmp_path):
     whole = small_run.train_and_resume(None)
     words = [
@@ -247,6 +248,7 @@ if os.environ.get("RANK", "0") == "0":
 """
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_loss_curve_of_one(tmp_path):
     script = tmp_path / "train.py"
     script.write_text(TORCHRUN)

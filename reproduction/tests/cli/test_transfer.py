@@ -21,6 +21,7 @@ def run(three, tmp_path):
     return call
 
 
+@pytest.mark.slow
 def test_a_quick_run_writes_beside_the_real_one(run, tmp_path):
     done = run("--targets", "BZR", "--shots", "1,5,all", "--variants", "plus,sum,plus-no-roles")
     assert done.exit_code == 0, done.output

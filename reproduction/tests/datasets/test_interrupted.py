@@ -108,6 +108,7 @@ def run_script(text, root, *more):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize(
     ("case", "step", "least", "labels"),

@@ -55,6 +55,7 @@ def test_node_level_is_as_in_the_paper(raw, name):
     assert graphs.y.unique().tolist() == list(range(classes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["NCI1", "BZR", "PROTEINS", "IMDB-BINARY", "COLORS-3"])
 def test_tu_is_what_pytorch_geometric_reads(raw, name):
     pytest.importorskip("torch_geometric", reason="the oracle is PyTorch Geometric")

@@ -143,6 +143,7 @@ def test_vectors_depend_on_the_graph_alone(graphs, solver):
     torch.testing.assert_close(alone, z[[4, 1]], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_solvers_solve_the_same_problem(graphs):
     pytest.importorskip("ot")
     base = SCGFM(SMALL).relations()[0].detach().double().numpy()

@@ -31,6 +31,7 @@ def test_z_from_the_models_own_couplings_is_its_z():
     np.testing.assert_allclose(made, wanted, atol=1e-4 * np.abs(wanted).max())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not kernels.available(), reason="the solver is compiled code")
 @pytest.mark.parametrize("name", ["alignment", "capacity", "components"])
 def test_the_quick_commands(quick_study, tmp_path, name):

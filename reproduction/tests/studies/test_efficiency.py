@@ -148,6 +148,7 @@ def test_what_is_timed_is_the_method():
     assert losses[2] < losses[0]
 
 
+@pytest.mark.slow
 def test_a_configuration_over_the_cap_is_ended():
     large = configuration(method="SCGFM, our solver", nodes=2000, graphs=32)
     found = efficiency.measure(large, 0.05, lambda done, total: None)
@@ -155,6 +156,7 @@ def test_a_configuration_over_the_cap_is_ended():
     assert (found["iteration"], found["timed"], found["cap"]) == (None, 0, 0.05)
 
 
+@pytest.mark.slow
 def test_what_fails_is_said(tmp_path):
     wrong = configuration(target="BZR", nodes=None, root=str(tmp_path / "nowhere"))
     with pytest.raises(ValueError, match="BZR"):
@@ -178,6 +180,7 @@ def test_full_runs_follow_the_protocol():
     assert len(efficiency_worker.OTHERS) == 11
 
 
+@pytest.mark.slow
 def test_the_quick_command(raw, tmp_path):
     pytest.importorskip("ot")
     root, out = raw("BZR"), tmp_path / "out"

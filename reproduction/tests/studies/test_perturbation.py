@@ -135,6 +135,7 @@ def test_uninformative_roles_have_no_share(graphs):
 # The command
 
 
+@pytest.mark.slow
 def test_the_quick_command(quick_study, tmp_path):
     run = partial(quick_study, "perturbation")
     done = run("--metric", "paper,energy")

@@ -104,6 +104,7 @@ def realisations(degrees):
             yield frozenset(frozenset(pair) for pair in chosen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("degrees", "count"),
     [

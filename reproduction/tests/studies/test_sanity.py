@@ -11,6 +11,7 @@ from artlas_paper.methods.registry import METHODS
 from artlas_paper.studies import sanity
 
 
+@pytest.mark.slow
 def test_the_quick_study_of_sanity(quick_study, tmp_path):
     done = quick_study("sanity")
     assert done.exit_code == 0, done.output

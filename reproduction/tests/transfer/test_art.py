@@ -8,6 +8,7 @@ import pytest
 from artlas_paper.transfer.art import evaluate_art
 
 
+@pytest.mark.slow
 def test_records_of_one_target(small, episodes_of_bzr):
     made = list(evaluate_art(small, "bzr", [1, 2], [5]))
     rows = {(r["method"], r["variant"], r["seed"]) for r in made}

@@ -19,6 +19,7 @@ from artlas_paper.transfer.baseline_folds import BaselineFolds
 from artlas_paper.transfer.baselines import evaluate_baseline
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["graphmae", "gin"])
 def test_records_of_a_baseline(small_baselines, name, episodes_of_bzr):
     made = list(evaluate_baseline(small_baselines, name, "bzr", [1]))
@@ -37,6 +38,7 @@ def test_records_of_a_baseline(small_baselines, name, episodes_of_bzr):
     assert "1 of 100" in text
 
 
+@pytest.mark.slow
 def test_a_plateau_ends_a_baseline_and_its_row_says_so(small_baselines):
     rule = dataclasses.replace(
         small_baselines, epochs=50, plateau=0.99
@@ -79,6 +81,7 @@ def networks(monkeypatch, tmp_path):
     return BaselineFolds(own, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["Cora", "ogbn-arxiv"])
 def test_records_of_nodes_have_both_read_outs(networks, target):
     made = list(evaluate_baseline(networks, "graphmae", target, [1]))

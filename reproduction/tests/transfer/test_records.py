@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 
+import pytest
+
 from artlas_paper.transfer import records
 
 
@@ -31,6 +33,7 @@ def _merge_some(path, variant, count):
         records.merge(path, [record("A", f"{variant}{number}", [0.5])])
 
 
+@pytest.mark.slow
 def test_processes_that_merge_at_once_lose_nothing(tmp_path):
     path = tmp_path / "r.json"
     context = multiprocessing.get_context("spawn")
