@@ -226,6 +226,5 @@ class Run:
             graphs += piece.count
             resumed += piece.saved * piece.count / piece.total * size / total
             share = (starts[piece.number] + end / piece.total * size) / total
-            at = Progress(graphs, piece.name, piece.number, len(self.inputs), share, resumed)
-            report(at)
+            report(Progress(graphs, piece.name, piece.number, len(self.inputs), share, resumed))
             yield rows

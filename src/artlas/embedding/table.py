@@ -62,8 +62,8 @@ def check_format(path: Path) -> str:
     """Return the ending of a table's file name, after checking that it can be written here."""
     ending = path.suffix.lower()
     if ending not in _WRITERS:
-        fix = f"use {', '.join(_WRITERS)}"
-        raise_read_error(path, "the ending tells no format", quoted(path.suffix), fix)
+        got, fix = quoted(path.suffix), f"use {', '.join(_WRITERS)}"
+        raise_read_error(path, "the ending tells no format", got, fix)
     if ending == ".parquet":
         _pyarrow(path)
     return ending
@@ -88,8 +88,7 @@ def read(path: Path) -> Vectors:
         raise_read_error(path, "there is no such file", "no file", "make one with artlas embed")
     ending = check_format(path)
     if ending == ".csv":
-        fix = "write .parquet or .npz"
-        raise_read_error(path, "vectors are not read from CSV", quoted(path.suffix), fix)
+        raise_read_error(path, "vectors are not read from CSV", ending, "write .parquet or .npz")
     try:
         arrays, facts = _read_parquet(path) if ending == ".parquet" else _read_npz(path)
         if not isinstance(facts, dict):
@@ -121,11 +120,9 @@ def _read_parquet(path: Path) -> tuple[dict[str, Any], Any]:
         values = table.column(name).combine_chunks()
         if name == "label":
             values = values.fill_null(UNLABELLED)
-        if name in ("energies", "z"):
-            flat = values.flatten().to_numpy(zero_copy_only=False)
-            columns[name] = flat.reshape(len(table), -1)
-        else:
-            columns[name] = values.to_numpy(zero_copy_only=False)
+        matrix = name in ("energies", "z")
+        flat = (values.flatten() if matrix else values).to_numpy(zero_copy_only=False)
+        columns[name] = flat.reshape(len(table), -1) if matrix else flat
     columns["source"] = columns["source"].astype(np.str_)
     return columns, json.loads((table.schema.metadata or {}).get(b"artlas", b"null"))
 

@@ -101,7 +101,6 @@ class Graphs:
         """Build from square adjacencies [n_g, n_g], SciPy sparse or dense; zeros are no edges."""
         matrices = items_of(matrices, convert.is_matrix, "a sparse or 2-D array")
         sizes = [check_square(matrix, g) for g, matrix in enumerate(matrices)]
-
         edges_of = convert.matrix_edges
         return cls._build(sizes, lambda g, c: edges_of(matrices[g], g, c), x, y, strict)
 
@@ -259,8 +258,7 @@ class Graphs:
         """Cut into runs of at most max_nodes nodes, in order; a larger graph comes alone."""
         whole = isinstance(max_nodes, (int, np.integer)) and not isinstance(max_nodes, bool)
         if not whole or max_nodes < 1:
-            wrong, fix = "max_nodes is not a positive integer", "pass e.g. 4096"
-            raise_graph_error(wrong, f"{max_nodes!r}", fix)
+            raise_graph_error("max_nodes is not a positive integer", f"{max_nodes!r}", "pass 4096")
         pointer, cuts = self.node_ptr.numpy(), [0]
         while cuts[-1] < self.num_graphs:
             stop = np.searchsorted(pointer, pointer[cuts[-1]] + max_nodes, side="right") - 1

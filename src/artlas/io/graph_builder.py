@@ -143,8 +143,7 @@ class GraphBuilder:
     def finish(self, names: Sequence[Any] | None = None) -> Reading:
         """Return the reading of all graphs; ``names`` replace the nodes' keys as their ids."""
         if not self.sizes:
-            fix = "check that it is the right one"
-            self.raise_read_error("", "there is no graph in the file", "none", fix)
+            self.raise_read_error("", "there is no graph in the file", "none", "check the file")
         y, x = self._labels(), self._features()
         directed = np.array(self.directed, dtype=bool)
         ends = np.array(self.ends, dtype=np.int64).reshape(-1, 2).T
@@ -185,8 +184,7 @@ class GraphBuilder:
         defaults = sum(column.default is not None for column in columns.values())
         if nodes * defaults > ENTRIES_ALWAYS + ENTRIES_PER_BYTE * self.size:
             got = f"{len(columns):,} attributes for {nodes:,} nodes from {self.size:,} bytes"
-            wrong = "default values make far too much of the file"
-            self.raise_read_error("", wrong, got, "drop the defaults")
+            self.raise_read_error("", "default values make far too much", got, "drop the defaults")
         for name, column in columns.items():
             values = column.fill(nodes)
             if not column.problem:

@@ -39,8 +39,7 @@ def read(path: Path) -> Reading:
         got = expat.ErrorString(error.code)
         raise_read_error(path, "this is not well-formed XML", got, "write it anew", error.lineno)
     except (LookupError, ValueError) as error:
-        wrong = "the encoding of the file is not known"
-        raise_read_error(path, wrong, str(error), "save it as UTF-8", 1)
+        raise_read_error(path, "the encoding is not known", str(error), "save it as UTF-8", 1)
     # Columns come in the order in which nodes use them: NetworkX declares them in reverse.
     for (target, name), default in reader.defaults.items():
         if target in ("node", "all"):
@@ -103,11 +102,9 @@ class _Reader:
             wrong, fix = _REFUSED[name]
             self.raise_read_error(wrong, got, fix)
         if name == "graph" and "graph" in self.open:
-            fix = "write each graph beside the others"
-            self.raise_read_error("nested graphs are not read", got, fix)
+            self.raise_read_error("nested graphs are not read", got, "write them side by side")
         if parent == "" and name != "graphml":
-            got = f"<{quoted(name)}> first"
-            self.raise_read_error("this is not GraphML", got, "start with <graphml>")
+            self.raise_read_error("this is not GraphML", quoted(name), "start with <graphml>")
         if name in _PARENTS and parent not in _PARENTS[name]:
             self.raise_read_error("an element is out of place", got, "move it")
         if parent not in _PARENTS.get(name, ()):
@@ -149,8 +146,7 @@ class _Reader:
             return int(text) if key.type in ("int", "long") else float(text)
         except (KeyError, ValueError):
             got = f"{quoted(text)} for {quoted(key.name)}, declared as {quoted(key.type)}"
-            fix = "correct one of them"
-            self.raise_read_error("a value is not of its type", got, fix, self.line)
+            self.raise_read_error("a value is not of its type", got, "correct either", self.line)
 
     def end(self, tag: str) -> None:
         if self.skipped:

@@ -170,10 +170,9 @@ class Structure:
         if measure is self.measure:
             return self
         if self.classes is not None:
+            where = f"{measure.dtype} on {measure.device}"
             raise ValueError(
-                "a structure with alike nodes joined stays where the compiled kernels are, float32 "
-                f"on the CPU; it was asked to go to {measure.dtype} on {measure.device}: make it "
-                "there anew"
+                f"alike nodes are joined for float32 on the CPU only: make the structure in {where}"
             )
         ragged = self.node_ptr, self.row_ptr, self.col
         node_ptr, row_ptr, col = (array.to(measure.device) for array in ragged)

@@ -204,10 +204,7 @@ class _Energies(torch.autograd.Function):
 
 def _check_plain(structure: Structure) -> None:
     if structure.classes is not None:
-        raise ValueError(
-            "this structure has alike nodes joined, which only the compiled kernels read; make it "
-            "inside kernels.use('twin')"
-        )
+        raise ValueError("only the compiled kernels read joined nodes: prepare in kernels.use('twin')")
 
 
 def _check(structure: Structure, options: Sinkhorn, *inputs: Tensor) -> None:

@@ -178,8 +178,7 @@ def ego_graphs(
     """
     graph = as_graphs(graph)
     if len(graph) != 1:
-        wrong = "ego-graphs are made from one network"
-        raise_graph_error(wrong, f"{len(graph)} graphs", "pass one of them")
+        raise_graph_error("ego-graphs need one network", f"{len(graph)} graphs", "pass one of them")
     config = PprConfig() if config is None else config
     numbers = _centre_numbers(graph, centres)
     module: Any = kernels.native_data() or ego_twin
@@ -209,11 +208,9 @@ def _centre_numbers(graph: Graphs, centres: Any) -> NDArray[np.int64]:
     if asked.dtype.kind in "UO" and len(asked):
         return graph.find(asked)
     if len(asked) == 0:
-        fix = "pass at least one node, or None for all"
-        raise_graph_error("there are no centres", f"{centres!r}", fix)
+        raise_graph_error("there are no centres", f"{centres!r}", "pass a node, or None for all")
     if asked.dtype == bool:
-        fix = "pass numpy.flatnonzero(mask)"
-        raise_graph_error("centres are not a mask", f"{asked.dtype}", fix)
+        raise_graph_error("centres are not a mask", "booleans", "pass numpy.flatnonzero(mask)")
     if asked.dtype.kind not in "iu":
         raise_graph_error("centres are not node numbers", f"{asked.dtype}", "pass integers from 0")
     if asked.min() < 0 or asked.max() >= graph.num_nodes:

@@ -27,6 +27,8 @@ from artlas.training import distributed, glibc_malloc, states
 from artlas.training.config import PretrainConfig, can_resume
 from artlas.training.sources import BalancedSampler, Member, Sources, source_hashes
 
+_SAVED = ("step", "counts", "seconds", "history")  # what a state holds of a run's progress
+
 
 class TrainingError(RuntimeError):
     """Training cannot continue: why, and what was saved."""
@@ -129,10 +131,8 @@ class _TrainingRun:
         if resume:
             self._restore_state()
         elif out is not None and states.states(out / "states"):
-            raise FileExistsError(
-                f"{out} holds a run already. Continue it with resume=True (--resume), or pass "
-                "another folder."
-            )
+            fix = "Continue it with resume=True (--resume), or pass another folder."
+            raise FileExistsError(f"{out} holds a run already. {fix}")
         self.log = None
         if out is not None and self.rank == 0:
             self.log = states.open_log(out / "log.jsonl", self.step)
@@ -205,8 +205,7 @@ class _TrainingRun:
         if self.out is not None:
             path, kept = self.out / "failed-batch.json", states.states(self.out / "states")
             if self.rank == 0:
-                batch = {"step": self.step, "value": str(value), "batch": members}
-                stored.write_json(path, batch)
+                stored.write_json(path, {"step": self.step, "value": str(value), "batch": members})
             last = kept[-1] if kept else "none yet"
             saved = f"the batch is in {path}, the last good state: {last}"
         first = ", ".join(f"{name}[{number}]" for name, number in members[:3])
@@ -222,8 +221,7 @@ class _TrainingRun:
             return
         tensors = {f"model.{n}": v.detach() for n, v in self.module.state_dict().items()}
         tensors |= states.optimiser_tensors(self.optimiser, self.parameters)
-        facts = {"step": self.step, "counts": self.counts, "seconds": self.seconds}
-        facts |= {"history": self.history, **self.settings}
+        facts = {name: getattr(self, name) for name in _SAVED} | self.settings
         states.write_state(self.out / "states", self.step, tensors, facts)
         self.saved_step = self.step
 
@@ -241,12 +239,10 @@ class _TrainingRun:
         for key, value in self.settings.items():
             before, now = facts.get(key), json.loads(json.dumps(value))
             if not (can_resume(before, now) if key == "training" else before == now):
-                raise ValueError(
-                    f"{saved[-1]} was made with other settings: {key} was {before}, now {value}. "
-                    "Continue with the same ones, or pass another folder."
-                )
+                was = f"was made with other settings: {key} was {before}, now {value}"
+                fix = "Continue with the same ones, or pass another folder."
+                raise ValueError(f"{saved[-1]} {was}. {fix}")
         weights = {n.removeprefix("model."): v for n, v in tensors.items() if n[:6] == "model."}
         self.module.load_state_dict(weights)
         states.restore_optimiser(self.optimiser, self.parameters, tensors)
-        self.step, self.counts, self.seconds = facts["step"], facts["counts"], facts["seconds"]
-        self.history, self.saved_step = facts["history"], facts["step"]
+        vars(self).update({name: facts[name] for name in _SAVED}, saved_step=facts["step"])
