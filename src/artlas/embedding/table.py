@@ -90,7 +90,8 @@ def read(path: Path) -> Vectors:
     if ending == ".csv":
         raise_read_error(path, "vectors are not read from CSV", ending, "write .parquet or .npz")
     try:
-        arrays, facts = _read_parquet(path) if ending == ".parquet" else _read_npz(path)
+        arrays = _read_parquet(path) if ending == ".parquet" else read_npz(path)
+        facts = json.loads(str(arrays["facts"]))
         if not isinstance(facts, dict):
             raise ValueError("no facts of how it was made")
         return Vectors(**{name: arrays[name] for name in COLUMNS}, facts=facts)
@@ -106,14 +107,12 @@ def _pyarrow(path: Path) -> Any:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError(
-            f"{path}: Parquet is written by pyarrow, which is not installed. To fix this: "
-            "pip install 'artlas[parquet]', or choose a file that ends in .npz or .csv"
-        ) from error
+        fix = "pip install 'artlas[parquet]', or choose a file that ends in .npz or .csv"
+        raise ImportError(f"{path}: Parquet needs pyarrow. To fix this: {fix}") from error
     return pyarrow
 
 
-def _read_parquet(path: Path) -> tuple[dict[str, Any], Any]:
+def _read_parquet(path: Path) -> dict[str, Any]:
     table = _pyarrow(path).parquet.read_table(path)
     columns: dict[str, Any] = {}
     for name in COLUMNS:
@@ -123,13 +122,8 @@ def _read_parquet(path: Path) -> tuple[dict[str, Any], Any]:
         matrix = name in ("energies", "z")
         flat = (values.flatten() if matrix else values).to_numpy(zero_copy_only=False)
         columns[name] = flat.reshape(len(table), -1) if matrix else flat
-    columns["source"] = columns["source"].astype(np.str_)
-    return columns, json.loads((table.schema.metadata or {}).get(b"artlas", b"null"))
-
-
-def _read_npz(path: Path) -> tuple[dict[str, Any], Any]:
-    arrays = read_npz(path)
-    return arrays, json.loads(str(arrays["facts"]))
+    facts = (table.schema.metadata or {}).get(b"artlas", b"null").decode()
+    return {**columns, "source": columns["source"].astype(np.str_), "facts": facts}
 
 
 def _write_parquet(out: IO[bytes], parts: Iterator[Vectors]) -> int:
@@ -178,10 +172,9 @@ def _arrow_table(arrow: Any, part: Vectors) -> Any:
 
 def _write_npz(out: IO[bytes], parts: Iterator[Vectors]) -> int:
     rows = list(parts)
-    columns: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in rows]) for name in COLUMNS
-    }
-    np.savez(out, facts=np.array(json.dumps(rows[0].facts)), **columns)
+    columns: dict[str, Any] = {"facts": np.array(json.dumps(rows[0].facts))}
+    columns |= {name: np.concatenate([getattr(part, name) for part in rows]) for name in COLUMNS}
+    np.savez(out, **columns)
     return len(columns["index"])
 
 

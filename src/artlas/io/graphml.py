@@ -65,19 +65,15 @@ class _Reader:
         self.parser.StartElementHandler = self.start
         self.parser.EndElementHandler = self.end
         self.parser.CharacterDataHandler = self.characters
-        self.parser.StartDoctypeDeclHandler = self.doctype
-        self.parser.EntityDeclHandler = self.doctype
+        self.parser.StartDoctypeDeclHandler = self.parser.EntityDeclHandler = self.doctype
         self.open: list[str] = [""]
         self.skipped = 0  # depth inside an element that is passed over
         self.keys: dict[str, _Key] = {}
         self.key: _Key | None = None  # of the <key> or <data> that is open
         self.line = 0  # of the <data> or <default> that is open
-        self.text: list[str] = []
-        self.structured = False
-        self.element_line = 0
-        self.element: dict[str, str] = {}  # the XML attributes of the open <node> or <edge>
-        self.values: dict[str, Any] = {}
-        self.graph_values: dict[str, Any] = {}
+        self.text, self.structured = list[str](), False
+        self.element, self.element_line = dict[str, str](), 0  # attributes of a <node> or <edge>
+        self.values, self.graph_values = dict[str, Any](), dict[str, Any]()
         self.defaults: dict[tuple[str, str], Any] = {}
         self.directed = False
 

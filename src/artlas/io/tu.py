@@ -24,9 +24,7 @@ from artlas.io.assembly import Reading
 from artlas.io.number_tables import parse_numbers, read_numbers
 
 WIDEST = 1024  # columns that the one-hot labels of nodes may take
-_MEMBER = re.compile(
-    r".+_(A|graph_indicator|(graph|node|edge)_(labels|attributes))\.txt", re.DOTALL
-)
+_MEMBER = re.compile(r"(?s).+_(A|graph_indicator|(graph|node|edge)_(labels|attributes))\.txt")
 
 
 def read(path: Path, name: str | None = None) -> Reading:

@@ -171,9 +171,7 @@ class Structure:
             return self
         if self.classes is not None:
             where = f"{measure.dtype} on {measure.device}"
-            raise ValueError(
-                f"alike nodes are joined for float32 on the CPU only: make the structure in {where}"
-            )
+            raise ValueError(f"alike nodes are joined for float32 on the CPU: make it in {where}")
         ragged = self.node_ptr, self.row_ptr, self.col
         node_ptr, row_ptr, col = (array.to(measure.device) for array in ragged)
         return Structure(node_ptr, row_ptr, col, measure)

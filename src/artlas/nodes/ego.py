@@ -22,7 +22,7 @@ from torch import Tensor
 from artlas import kernels
 from artlas.errors import raise_graph_error
 from artlas.graphs.collection import Graphs
-from artlas.graphs.ragged import pointer, ranges
+from artlas.graphs.ragged import pointer, ranges, spans
 from artlas.graphs.validation import as_array
 from artlas.io.reading import as_graphs
 from artlas.nodes import ego_twin
@@ -153,13 +153,7 @@ class EgoGraphs:
 
     def split(self, max_nodes: int = BATCH) -> Iterator[EgoGraphs]:
         """Yield the ego-graphs of :meth:`batches` without cutting out their edges."""
-        start = 0
-        while start < len(self):
-            limit = self.node_ptr[start] + max_nodes
-            stop = int(np.searchsorted(self.node_ptr, limit, side="right")) - 1
-            stop = max(stop, start + 1)
-            yield self.select(slice(start, stop))
-            start = stop
+        return (self.select(slice(*span)) for span in spans(self.node_ptr, max_nodes))
 
 
 _PER_CENTRE = ("centres", "pushes", "positive", "stopped")

@@ -27,8 +27,6 @@ from artlas.training import distributed, glibc_malloc, states
 from artlas.training.config import PretrainConfig, can_resume
 from artlas.training.sources import BalancedSampler, Member, Sources, source_hashes
 
-_SAVED = ("step", "counts", "seconds", "history")  # what a state holds of a run's progress
-
 
 class TrainingError(RuntimeError):
     """Training cannot continue: why, and what was saved."""
@@ -209,11 +207,9 @@ class _TrainingRun:
             last = kept[-1] if kept else "none yet"
             saved = f"the batch is in {path}, the last good state: {last}"
         first = ", ".join(f"{name}[{number}]" for name, number in members[:3])
-        raise TrainingError(
-            f"The loss or its gradient is not finite at step {self.step + 1} ({value}), in the "
-            f"batch of {first}, ... ({len(members)} graphs); {saved}. Lower the rate, or look at "
-            "these graphs."
-        )
+        wrong = f"The loss or its gradient is not finite at step {self.step + 1} ({value})"
+        batch = f"in the batch of {first}, ... ({len(members)} graphs)"
+        raise TrainingError(f"{wrong}, {batch}; {saved}. Lower the rate, or look at these graphs.")
 
     def save_state(self) -> None:
         """Write the current state, unless it is saved already or there is no folder."""
@@ -221,7 +217,8 @@ class _TrainingRun:
             return
         tensors = {f"model.{n}": v.detach() for n, v in self.module.state_dict().items()}
         tensors |= states.optimiser_tensors(self.optimiser, self.parameters)
-        facts = {name: getattr(self, name) for name in _SAVED} | self.settings
+        facts = {"step": self.step, "counts": self.counts, "seconds": self.seconds}
+        facts |= {"history": self.history, **self.settings}
         states.write_state(self.out / "states", self.step, tensors, facts)
         self.saved_step = self.step
 
@@ -245,4 +242,5 @@ class _TrainingRun:
         weights = {n.removeprefix("model."): v for n, v in tensors.items() if n[:6] == "model."}
         self.module.load_state_dict(weights)
         states.restore_optimiser(self.optimiser, self.parameters, tensors)
-        vars(self).update({name: facts[name] for name in _SAVED}, saved_step=facts["step"])
+        self.step, self.counts, self.seconds = facts["step"], facts["counts"], facts["seconds"]
+        self.history, self.saved_step = facts["history"], facts["step"]
