@@ -49,7 +49,7 @@ class Vectors:
 
     def slice(self, start: int, stop: int) -> Vectors:
         """Return a range of the rows."""
-        columns = {name: getattr(self, name)[start:stop] for name in COLUMNS}
+        columns = {name: values[start:stop] for name, values in self.arrays().items()}
         return Vectors(**columns, facts=self.facts)
 
     @property

@@ -149,11 +149,9 @@ class GraphBuilder:
         ends = np.array(self.ends, dtype=np.int64).reshape(-1, 2).T
         if directed.any() and not directed.all():
             ends = both_directions(ends, directed, len(self.names), self.changes)
-        undirected, guesses, changes = not directed.any(), self.guesses, self.changes
-        sizes, ids = self.sizes, as_ids(names or self.names, self.sizes)
-        return assemble(
-            sizes, ends, undirected=undirected, x=x, y=y, ids=ids, guesses=guesses, changes=changes
-        )
+        ids, undirected = as_ids(names or self.names, self.sizes), not directed.any()
+        more: dict[str, Any] = {"ids": ids, "guesses": self.guesses, "changes": self.changes}
+        return assemble(self.sizes, ends, undirected=undirected, x=x, y=y, **more)
 
     def _labels(self) -> Any:
         """Return y of the graphs or nodes, and settle the column y of nodes."""

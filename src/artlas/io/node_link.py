@@ -64,8 +64,8 @@ def _add_graph(build: GraphBuilder, value: Any, where: str) -> None:
     named = _add_nodes(build, value["nodes"], f"{prefix}nodes")
     _add_links(build, value[keys[0]], f"{prefix}{keys[0]}", named, directed == 1)
     more = value.get("graph")
-    y = more.get("y", value.get("y")) if isinstance(more, dict) else value.get("y")
-    build.close_graph(where, y)
+    own = more if isinstance(more, dict) else {}
+    build.close_graph(where, own.get("y", value.get("y")))
 
 
 def _add_nodes(build: GraphBuilder, nodes: list[Any], where: str) -> bool:

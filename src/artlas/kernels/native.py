@@ -196,9 +196,9 @@ def blocks(x: Tensor, degree: Tensor, structure: Structure) -> Tensor:
 
     Without gradients, and for structures without classes.
     """
-    x, out = x.detach().contiguous(), x.new_empty(len(x), 4 * x.shape[1])
-    graph = structure.row_ptr, structure.col
-    _call(core.blocks, *graph, x, degree, out, threads=torch.get_num_threads())
+    out, threads = x.new_empty(len(x), 4 * x.shape[1]), torch.get_num_threads()
+    x = x.detach().contiguous()
+    _call(core.blocks, structure.row_ptr, structure.col, x, degree, out, threads=threads)
     return out
 
 

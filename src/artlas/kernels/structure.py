@@ -206,8 +206,7 @@ class Structure:
     def chunks(self, limit: int) -> list[Chunk]:
         """Group the graphs in chunks of similar size with at most ``limit`` rows, or one graph."""
         if limit not in self._chunks:
-            groups: list[list[int]] = []
-            real = 0
+            groups, real = list[list[int]](), 0
             for g in sorted(range(self.num_graphs), key=self.sizes.__getitem__):
                 size = self.sizes[g]
                 padded = (len(groups[-1]) + 1) * size if groups else 0
