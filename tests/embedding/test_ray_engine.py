@@ -287,7 +287,7 @@ def test_warnings_and_errors_of_other_machines_are_reported(tmp_path, model):
     unseen = ray_engine.ReadReport(0, error=f"{entry.path}: nothing there", visible=False)
     run = Run(tmp_path / "y.npz", [entry], model, "plus")
     failures = collect(run, iter([ray_engine.pack(unseen)])).failures
-    assert "storage that all machines" in failures["loop.csv"]
+    assert "storage that all machines share" in failures["loop.csv"]
 
 
 def test_a_finished_run_needs_no_ray(tmp_path, model, inputs, monkeypatch):

@@ -112,11 +112,8 @@ def test_entities(tmp_path):
         ("graph [\nnode [ id 0 ]\nedge [ source 0\ntarget 5 ] ]", "edge #0 has undefined target 5"),
         ("graph [\nnode [ id 0 ]\nedge [ source 0 ] ]", "edge #0 has no 'target' attribute"),
         ("graph [\nnode [ id 0 ]\nnode [ id 0 ] ]", "node id 0 is duplicated"),
-        ("graph [\nnode [ id 0 id 1 ] ]", "NetworkX cannot read this graph; got its error: unhash"),
-        (
-            "graph [\nnode [ id [ a 1 ] ] ]",
-            "NetworkX cannot read this graph; got its error: unhash",
-        ),
+        ("graph [\nnode [ id 0 id 1 ] ]", "NetworkX cannot read this graph; got error: unhash"),
+        ("graph [\nnode [ id [ a 1 ] ] ]", "NetworkX cannot read this graph; got error: unhash"),
         ("graph [\nnode 7 ]", "NetworkX cannot read this graph"),
         ("graph [ node [ id 0\n]", "line 2: .* expected ']', found EOF"),
         ("graph [ node [ id 0 ] ]\n\n]", "line 3: a ] closes nothing; got ']'"),

@@ -217,7 +217,7 @@ CSR = {
         ({"indices": np.array([[1, 0]])}, "array 'indices' is no integer array of 1"),
         ({"data": np.ones(3)}, "got 2 rows, 2 columns and 3 values"),
         ({"data": None}, "array 'data' is missing"),
-        ({"data": np.array(3.0)}, "array 'data' is missing or has the wrong shape"),
+        ({"data": np.array(3.0)}, "array 'data' is missing or not flat"),
         ({"data": np.array([1, np.nan])}, "entries that are not finite"),
         ({"data": np.array([1, 1j])}, "entries that are not finite; got complex128"),
         ({"data": np.array(["a", "b"])}, "entries that are not finite; got <U1"),

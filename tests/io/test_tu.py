@@ -55,7 +55,7 @@ def test_nodes_of_a_graph_need_not_be_neighbours_in_the_file(tmp_path):
         ({"A": "1, 9\n"}, r"T_A.txt, line 1: a node number is out of range; got \[1, 9\]"),
         ({"A": "1, 2\n0, 1\n"}, r"line 2: a node number is out of range"),
         ({"A": "2, 3\n"}, r"an edge joins two graphs; got \[2, 3\], of graphs \[1, 2\]"),
-        ({"graph_indicator": "1\n1\n3\n3\n3\n"}, "no node in graph 2"),
+        ({"graph_indicator": "1\n1\n3\n3\n3\n"}, "a graph has no nodes; got graph 2"),
         ({"graph_indicator": "1\n0\n2\n2\n2\n"}, "line 2: a graph number is out of range"),
         ({"graph_indicator": ""}, "no nodes"),
         ({"graph_labels": "1\n"}, "1 for 2 graphs"),

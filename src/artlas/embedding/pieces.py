@@ -87,22 +87,22 @@ def load(entry: Input, number: int, model: ART, budget: int, saved: Container[in
     """
     graphs = read(entry.path, entry.format, verbose=False)
     graphs = dataclasses.replace(graphs, ids=None)  # the names of nodes are of no use here
-    pieces = _cut_into_pieces(graphs, number, entry.name, model, budget, saved)
-    return LoadedInput(len(graphs), graphs.num_features, pieces)
-
-
-def _cut_into_pieces(
-    graphs: Graphs, number: int, name: str, model: ART, budget: int, saved: Container[int]
-) -> Iterator[Piece]:
-    width, first = graphs.num_features, 0
+    total, width = len(graphs), graphs.num_features
     room = nodes_within_budget(model.config, width, budget)
-    for part, _ in split_by_budget(model.config, graphs, budget):
-        piece = Piece(number, name, first, len(part), len(graphs), width)
-        if first in saved:
-            yield dataclasses.replace(piece, saved=True)
-        else:
-            yield dataclasses.replace(piece, graphs=part, oversized=part.num_nodes > room)
-        first += len(part)
+
+    def pieces() -> Iterator[Piece]:
+        first = 0
+        for part, _ in split_by_budget(model.config, graphs, budget):
+            piece = Piece(number, entry.name, first, len(part), total, width, saved=first in saved)
+            oversized = part.num_nodes > room
+            yield (
+                piece
+                if piece.saved
+                else dataclasses.replace(piece, graphs=part, oversized=oversized)
+            )
+            first += len(part)
+
+    return LoadedInput(total, width, pieces())
 
 
 def embed_piece(

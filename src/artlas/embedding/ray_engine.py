@@ -166,10 +166,7 @@ def group_by_input(run: Run, rows: Iterator[Row]) -> Iterator[LoadedInput | Exce
             continue
         error = report.error.replace(str(entry.path.absolute()), str(entry.path))
         if entry.path.exists() and not report.visible:
-            error += (
-                " It is there on this machine, but not for the worker: inputs must lie under the "
-                "same path on storage that all machines of the cluster share."
-            )
+            error += " It is here, but not on the worker: use storage that all machines share."
         yield GraphError(error)
 
 
@@ -199,10 +196,7 @@ def import_ray() -> Any:
         import ray
         import ray.data
     except ImportError as error:
-        raise ImportError(
-            "The engine for clusters is Ray, which is not installed. To fix this: "
-            "pip install 'artlas[cluster]'"
-        ) from error
+        raise ImportError("Clusters need Ray: pip install 'artlas[cluster]'") from error
     return ray
 
 
@@ -250,10 +244,9 @@ def _start(ray: Any, address: str, workers: int) -> None:
         ray.init(address, num_cpus=cpus, **quiet)
     except (OSError, RuntimeError, ValueError) as error:
         tried = "started here" if address == "local" else f"reached at {address!r}"
-        raise ClusterError(
-            f"Ray cannot be {tried}: {_one_line(error)}. To fix this, pass the address that ray "
-            "start printed, or none to work on this machine alone."
-        ) from error
+        fix = "pass the address that ray start printed, or none to use this machine alone"
+        wrong = f"Ray cannot be {tried}: {_one_line(error)}"
+        raise ClusterError(f"{wrong}. To fix this, {fix}.") from error
     finally:
         os.dup2(stderr, 2)
         os.close(stderr)

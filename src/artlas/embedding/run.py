@@ -146,9 +146,8 @@ class Run:
 
         Rows are saved as parts if the run is interrupted, and the parts deleted if it is not.
         """
-        graphs = 0
+        graphs, rows = 0, self._record(pieces, report)
         try:
-            rows = self._record(pieces, report)
             if (first := next(rows, None)) is not None:
                 rows = itertools.chain([first], rows)
                 graphs = table.write(self.out, rows, unfinished=self.state.folder / "table")
@@ -171,8 +170,7 @@ class Run:
 
     def _batches(self, pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
         """Group consecutive small pieces within the budget; a saved piece is a batch by itself."""
-        batch: list[Piece] = []
-        nodes = 0
+        batch, nodes = list[Piece](), 0
         for piece in pieces:
             room = nodes_within_budget(self.model.config, piece.width, self.budget)
             size = room if piece.graphs is None else piece.graphs.num_nodes
@@ -226,6 +224,5 @@ class Run:
             graphs += piece.count
             resumed += piece.saved * piece.count / piece.total * size / total
             share = (starts[piece.number] + end / piece.total * size) / total
-            at = Progress(graphs, piece.name, piece.number, len(self.inputs), share, resumed)
-            report(at)
+            report(Progress(graphs, piece.name, piece.number, len(self.inputs), share, resumed))
             yield rows

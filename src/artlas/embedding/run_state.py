@@ -42,12 +42,9 @@ class RunState:
         manifest, settings = folder / MANIFEST, json.loads(json.dumps(settings))
         if manifest.exists() and manifest.stat().st_size:
             if stored.read_json(manifest) != settings:
-                raise_read_error(
-                    manifest,
-                    "an interrupted run into this file had other inputs or settings",
-                    "its saved parts",
-                    f"delete {folder}, or write to another file",
-                )
+                wrong = "an interrupted run into this file had other inputs or settings"
+                fix = f"delete {folder}, or write to another file"
+                raise_read_error(manifest, wrong, "its saved parts", fix)
             self._scan({"budget": budget})
         else:
             shutil.rmtree(folder, ignore_errors=True)

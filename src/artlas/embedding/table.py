@@ -49,7 +49,7 @@ class Vectors:
 
     def slice(self, start: int, stop: int) -> Vectors:
         """Return a range of the rows."""
-        columns = {name: getattr(self, name)[start:stop] for name in COLUMNS}
+        columns = {name: values[start:stop] for name, values in self.arrays().items()}
         return Vectors(**columns, facts=self.facts)
 
     @property
@@ -62,8 +62,8 @@ def check_format(path: Path) -> str:
     """Return the ending of a table's file name, after checking that it can be written here."""
     ending = path.suffix.lower()
     if ending not in _WRITERS:
-        fix = f"use {', '.join(_WRITERS)}"
-        raise_read_error(path, "the ending tells no format", quoted(path.suffix), fix)
+        got, fix = quoted(path.suffix), f"use {', '.join(_WRITERS)}"
+        raise_read_error(path, "the ending tells no format", got, fix)
     if ending == ".parquet":
         _pyarrow(path)
     return ending
@@ -88,10 +88,10 @@ def read(path: Path) -> Vectors:
         raise_read_error(path, "there is no such file", "no file", "make one with artlas embed")
     ending = check_format(path)
     if ending == ".csv":
-        fix = "write .parquet or .npz"
-        raise_read_error(path, "vectors are not read from CSV", quoted(path.suffix), fix)
+        raise_read_error(path, "vectors are not read from CSV", ending, "write .parquet or .npz")
     try:
-        arrays, facts = _read_parquet(path) if ending == ".parquet" else _read_npz(path)
+        arrays = _read_parquet(path) if ending == ".parquet" else read_npz(path)
+        facts = json.loads(str(arrays["facts"]))
         if not isinstance(facts, dict):
             raise ValueError("no facts of how it was made")
         return Vectors(**{name: arrays[name] for name in COLUMNS}, facts=facts)
@@ -107,32 +107,23 @@ def _pyarrow(path: Path) -> Any:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError(
-            f"{path}: Parquet is written by pyarrow, which is not installed. To fix this: "
-            "pip install 'artlas[parquet]', or choose a file that ends in .npz or .csv"
-        ) from error
+        fix = "pip install 'artlas[parquet]', or choose a file that ends in .npz or .csv"
+        raise ImportError(f"{path}: Parquet needs pyarrow. To fix this: {fix}") from error
     return pyarrow
 
 
-def _read_parquet(path: Path) -> tuple[dict[str, Any], Any]:
+def _read_parquet(path: Path) -> dict[str, Any]:
     table = _pyarrow(path).parquet.read_table(path)
     columns: dict[str, Any] = {}
     for name in COLUMNS:
         values = table.column(name).combine_chunks()
         if name == "label":
             values = values.fill_null(UNLABELLED)
-        if name in ("energies", "z"):
-            flat = values.flatten().to_numpy(zero_copy_only=False)
-            columns[name] = flat.reshape(len(table), -1)
-        else:
-            columns[name] = values.to_numpy(zero_copy_only=False)
-    columns["source"] = columns["source"].astype(np.str_)
-    return columns, json.loads((table.schema.metadata or {}).get(b"artlas", b"null"))
-
-
-def _read_npz(path: Path) -> tuple[dict[str, Any], Any]:
-    arrays = read_npz(path)
-    return arrays, json.loads(str(arrays["facts"]))
+        matrix = name in ("energies", "z")
+        flat = (values.flatten() if matrix else values).to_numpy(zero_copy_only=False)
+        columns[name] = flat.reshape(len(table), -1) if matrix else flat
+    facts = (table.schema.metadata or {}).get(b"artlas", b"null").decode()
+    return {**columns, "source": columns["source"].astype(np.str_), "facts": facts}
 
 
 def _write_parquet(out: IO[bytes], parts: Iterator[Vectors]) -> int:
@@ -181,10 +172,9 @@ def _arrow_table(arrow: Any, part: Vectors) -> Any:
 
 def _write_npz(out: IO[bytes], parts: Iterator[Vectors]) -> int:
     rows = list(parts)
-    columns: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in rows]) for name in COLUMNS
-    }
-    np.savez(out, facts=np.array(json.dumps(rows[0].facts)), **columns)
+    columns: dict[str, Any] = {"facts": np.array(json.dumps(rows[0].facts))}
+    columns |= {name: np.concatenate([getattr(part, name) for part in rows]) for name in COLUMNS}
+    np.savez(out, **columns)
     return len(columns["index"])
 
 

@@ -93,8 +93,7 @@ def announce(changes: Counter[str], strict: bool, stacklevel: int = 4) -> None:
     parts = [f"{text}: {changes[key]:,}" for key, text in _CHANGES.items() if changes[key]]
     got = ", ".join(parts)
     if parts and strict:
-        fix = "clean them, or drop strict"
-        raise_graph_error("the graphs are not canonical and strict=True", got, fix)
+        raise_graph_error("the graphs are not canonical and strict=True", got, "clean them")
     if parts:
         warnings.warn(
             f"graphs were made undirected, loop-free, coalesced and binary ({got}). "

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +20,7 @@ from torch import Tensor
 from artlas.errors import raise_graph_error
 from artlas.graphs import convert, molecules
 from artlas.graphs.canonical import announce, canonical
-from artlas.graphs.ragged import pointer, ranges
+from artlas.graphs.ragged import pointer, ranges, spans
 from artlas.graphs.validation import (
     all_or_none,
     as_array,
@@ -101,7 +100,6 @@ class Graphs:
         """Build from square adjacencies [n_g, n_g], SciPy sparse or dense; zeros are no edges."""
         matrices = items_of(matrices, convert.is_matrix, "a sparse or 2-D array")
         sizes = [check_square(matrix, g) for g, matrix in enumerate(matrices)]
-
         edges_of = convert.matrix_edges
         return cls._build(sizes, lambda g, c: edges_of(matrices[g], g, c), x, y, strict)
 
@@ -216,10 +214,11 @@ class Graphs:
         if ids.shape == (0,):
             raise_graph_error("the selection has no graph", f"{index!r}", "select at least one")
         if ids.dtype.kind not in "iu" or ids.ndim > 1:
-            raise IndexError(
-                f"Graphs takes a number, a slice, a mask of {self.num_graphs} booleans or a list "
-                f"of numbers; got {ids.dtype} of shape {list(ids.shape)}."
+            accepted = (
+                f"a number, a slice, a mask of {self.num_graphs} booleans or a list of numbers"
             )
+            got = f"{ids.dtype} of shape {list(ids.shape)}"
+            raise IndexError(f"Graphs takes {accepted}; got {got}.")
         if ids.min() < -self.num_graphs or ids.max() >= self.num_graphs:
             raise IndexError(f"graph number out of range; got {index!r} for {self!r}.")
         ids = ids.astype(np.int64) % self.num_graphs
@@ -259,13 +258,8 @@ class Graphs:
         """Cut into runs of at most max_nodes nodes, in order; a larger graph comes alone."""
         whole = isinstance(max_nodes, (int, np.integer)) and not isinstance(max_nodes, bool)
         if not whole or max_nodes < 1:
-            wrong, fix = "max_nodes is not a positive integer", "pass e.g. 4096"
-            raise_graph_error(wrong, f"{max_nodes!r}", fix)
-        pointer, cuts = self.node_ptr.numpy(), [0]
-        while cuts[-1] < self.num_graphs:
-            stop = np.searchsorted(pointer, pointer[cuts[-1]] + max_nodes, side="right") - 1
-            cuts.append(max(int(stop), cuts[-1] + 1))
-        return (self._range(start, stop) for start, stop in itertools.pairwise(cuts))
+            raise_graph_error("max_nodes is not a positive integer", f"{max_nodes!r}", "pass 4096")
+        return (self._range(*span) for span in spans(self.node_ptr.numpy(), max_nodes))
 
     def to_scipy(self, i: int) -> Any:
         """Return the adjacency of graph i, a SciPy CSR array float32 [n_i, n_i]."""

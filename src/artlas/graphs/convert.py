@@ -98,8 +98,7 @@ def data_list(data: Any, i: int) -> list[Any]:
             got = str(error)
     elif getattr(data, "batch", None) is None:
         return [data]
-    wrong = f"item {i} is a batch that cannot be split"
-    raise_graph_error(wrong, got, "pass the list of its Data objects")
+    raise_graph_error(f"item {i} is a batch that cannot be split", got, "pass a list of Data")
 
 
 def data_edges(data: Any, g: int, changes: Counter[str]) -> Any:

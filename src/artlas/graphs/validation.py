@@ -25,8 +25,7 @@ def items_of(obj: Any, test: Callable[[Any], bool], what: str) -> list[Any]:
     except TypeError:
         raise_graph_error(f"the input is not {what}", f"a {kind}", "convert it")
     if not items:
-        got = f"a {kind} without items"
-        raise_graph_error("the collection is empty", got, "pass at least one graph")
+        raise_graph_error("the collection is empty", f"an empty {kind}", "pass at least one graph")
     for i, item in enumerate(items):
         if not test(item):
             got = f"a {type(item).__name__} in a {kind}"
@@ -73,8 +72,7 @@ def check_edges(edge_index: Any, n: int, g: int) -> Any:
         fix = "stack sources and targets as its two rows; transpose a list of pairs"
         raise_graph_error(f"edge_index of graph {g} is not of shape [2, E]", got, fix)
     if edges.dtype.kind not in "iu":
-        wrong = f"node ids of graph {g} are not integers"
-        raise_graph_error(wrong, f"{edges.dtype}", "convert them to int64")
+        raise_graph_error(f"{name} is not an integer", f"{edges.dtype}", "convert them to int64")
     low, high = edges.min(), edges.max()
     if low < 0:
         raise_graph_error(f"{name} is negative", f"{low}", "number the nodes from 0")
@@ -96,8 +94,7 @@ def all_or_none(values: Sequence[Any], name: str) -> bool:
     missing = [i for i, value in enumerate(values) if value is None]
     if 0 < len(missing) < len(values):
         got = f"{len(missing)} of {len(values)} without it, the first of them item {missing[0]}"
-        fix = f"give {name} to all of them or to none"
-        raise_graph_error(f"only some items have {name}", got, fix)
+        raise_graph_error(f"only some items have {name}", got, f"give {name} to all or to none")
     return not missing
 
 
@@ -105,8 +102,7 @@ def check_widths(widths: Sequence[int]) -> None:
     for i, width in enumerate(widths):
         if width != widths[0]:
             got = f"{widths[0]} features in item 0 and {width} in item {i}"
-            fix = "bring them to one width or leave x out"
-            raise_graph_error("feature widths differ", got, fix)
+            raise_graph_error("feature widths differ", got, "use one width or leave x out")
 
 
 def check_features(x: Any, sizes: Sequence[int]) -> Tensor | None:
@@ -120,8 +116,7 @@ def check_features(x: Any, sizes: Sequence[int]) -> Tensor | None:
         if flat or any(part.ndim > 1 for part in parts):
             if len(parts) != len(sizes):
                 got = f"{len(parts)} arrays for {len(sizes)} graphs"
-                fix = "pass one array [n_g, d] per graph"
-                raise_graph_error("x has the wrong length", got, fix)
+                raise_graph_error("x has the wrong length", got, "pass one array per graph")
             for g, (part, n) in enumerate(zip(parts, sizes, strict=True)):
                 if part.ndim != 2 or len(part) != n:
                     got = f"shape {list(part.shape)} for {n} nodes"
@@ -132,8 +127,7 @@ def check_features(x: Any, sizes: Sequence[int]) -> Tensor | None:
     if x.ndim != 2 or len(x) != nodes:
         raise_graph_error("x has the wrong shape", f"{list(x.shape)} for {nodes} nodes", reshape)
     if x.dtype.kind not in "biuf":
-        fix = "pass a dense array of numbers"
-        raise_graph_error("x does not hold real numbers", f"{x.dtype}", fix)
+        raise_graph_error("x does not hold real numbers", f"{x.dtype}", "pass an array of numbers")
     with np.errstate(over="ignore"):
         x = np.array(x, dtype=np.float32, order="C")
     if not (finite := np.isfinite(x)).all():
@@ -151,8 +145,7 @@ def check_labels(y: Any, sizes: Sequence[int]) -> Tensor | None:
     y = as_array(y, "y")
     if y.ndim != 1 or len(y) not in (len(sizes), sum(sizes)):
         got = f"shape {list(y.shape)} for {len(sizes)} graphs with {sum(sizes)} nodes"
-        fix = "pass one label per graph, or one per node"
-        raise_graph_error("y has the wrong length", got, fix)
+        raise_graph_error("y has the wrong length", got, "pass one label per graph or per node")
     if y.dtype.kind not in "biuf":
         raise_graph_error("y does not hold numbers", f"{y.dtype}", "number the classes from 0")
     if not (finite := np.isfinite(y)).all():

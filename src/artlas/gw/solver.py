@@ -167,10 +167,8 @@ def _role_measures(measures: Any, relations: Array) -> Array:
         return np.full(relations.shape[:2], 1 / relations.shape[1])
     values = np.ascontiguousarray(measures, dtype=np.float64)
     if values.shape != relations.shape[:2] or (values <= 0).any():
-        raise ValueError(
-            f"measures must be positive and [K, M] = {list(relations.shape[:2])}, got shape "
-            f"{list(values.shape)}."
-        )
+        wanted, got = list(relations.shape[:2]), list(values.shape)
+        raise ValueError(f"measures must be positive and [K, M] = {wanted}, got shape {got}.")
     return values / values.sum(1, keepdims=True)
 
 
@@ -178,10 +176,8 @@ def _checked_couplings(couplings: Any, graph: Graphs, relations: Array) -> Array
     values = np.array(couplings, dtype=np.float64, order="C")
     wanted = (len(relations), graph.num_nodes, relations.shape[1])
     if values.shape != wanted or not np.isfinite(values).all() or (values < 0).any():
-        raise ValueError(
-            f"A start must give couplings {list(wanted)} without negative or infinite entries, "
-            f"got shape {list(values.shape)}."
-        )
+        got = f"got shape {list(values.shape)}"
+        raise ValueError(f"A start must give couplings {list(wanted)}, finite and from 0, {got}.")
     return values
 
 

@@ -56,8 +56,7 @@ def assemble(
 def check_announced(path: Path, nodes: int, size: int, line: int | None = None) -> None:
     """Refuse a node count that a file of ``size`` bytes merely states, for it costs memory."""
     if nodes < 1:
-        fix = "leave out files without a graph"
-        raise_read_error(path, "there are no nodes", f"{nodes}", fix, line)
+        raise_read_error(path, "there are no nodes", f"{nodes}", "leave the file out", line)
     if nodes > NODES_ALWAYS + NODES_PER_BYTE * size:
         got = f"{nodes:,} in a file of {size:,} bytes"
         fix = "correct the node count, or drop the isolated nodes"

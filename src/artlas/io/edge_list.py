@@ -67,8 +67,7 @@ def read(path: Path, delimiter: str | None = None, header: bool | None = None) -
     if layout.weight is not None:
         guesses.append(f"column {layout.weight + 1} is a weight: ignored")
     used = {layout.source, layout.target, layout.weight}
-    others = [str(i + 1) for i in range(layout.width) if i not in used]
-    if others:
+    if others := [str(i + 1) for i in range(layout.width) if i not in used]:
         shown = ", ".join(others[:8] + ["..."] * (len(others) > 8))
         guesses.append(f"column{'s' * (len(others) > 1)} {shown} ignored")
     start = starts[1] if layout.header and len(starts) > 1 else starts[0]
@@ -85,8 +84,7 @@ def read(path: Path, delimiter: str | None = None, header: bool | None = None) -
     if not counted:
         kind = "text" if ids.dtype == object else "integers"
         guesses.append(f"ids are {kind}, kept in .ids")
-    names = None if counted else ids
-    n = len(ids)
+    n, names = len(ids), None if counted else ids
     return assemble([n], ends, undirected=True, ids=names, guesses=guesses, changes=changes)
 
 

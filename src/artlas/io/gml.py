@@ -61,8 +61,7 @@ def _tokens(build: GraphBuilder, text: str) -> Iterator[tuple[str, str, int]]:
         value, at = match[kind], match.start(kind)
         if kind == "other":
             wrong = "a string does not end" if value == '"' else "this is not GML"
-            rest = text[at : at + 40].partition("\n")[0]
-            build.raise_read_error(at, wrong, quoted(rest), _FIX)
+            build.raise_read_error(at, wrong, quoted(text[at : at + 40].split("\n")[0]), _FIX)
         if kind == "number" and len(value) > MOST_DIGITS:
             build.raise_read_error(at, "a number cannot be read", quoted(value), "shorten it")
         if number >= MOST_TOKENS:
@@ -82,8 +81,7 @@ def _parse(networkx: Any, build: GraphBuilder, tokens: Any, at: int) -> Any:
         got = str(error)
         if match := _POSITION.fullmatch(got):
             got, at = match[1], places[min(int(match[2]), len(places)) - 1]
-        wrong = "NetworkX cannot read this graph"
-        build.raise_read_error(at, wrong, f"its error: {got[:200]}", _FIX)
+        build.raise_read_error(at, "NetworkX cannot read this graph", f"error: {got[:200]}", _FIX)
 
 
 def _lines(tokens: Any, places: list[int]) -> Iterator[str]:
@@ -115,8 +113,7 @@ def _add_graph(build: GraphBuilder, graph: Any, at: int) -> list[Any]:
         build.add_node(node, {name: scalar(value) for name, value in values.items()}, at)
     directed = graph.graph.get(_DIRECTED, 0)
     if directed not in (0, 1):
-        wrong, fix = "directed is not 0 or 1", "write directed 0 or directed 1"
-        build.raise_read_error(at, wrong, quoted(directed), fix)
+        build.raise_read_error(at, "directed is not 0 or 1", quoted(directed), "correct it")
     for source, target, values in graph.edges(data=True):
         build.add_edge(source, target, at, directed == 1, values)
     build.close_graph(at, graph.graph.get("y"))

@@ -143,18 +143,15 @@ class GraphBuilder:
     def finish(self, names: Sequence[Any] | None = None) -> Reading:
         """Return the reading of all graphs; ``names`` replace the nodes' keys as their ids."""
         if not self.sizes:
-            fix = "check that it is the right one"
-            self.raise_read_error("", "there is no graph in the file", "none", fix)
+            self.raise_read_error("", "there is no graph in the file", "none", "check the file")
         y, x = self._labels(), self._features()
         directed = np.array(self.directed, dtype=bool)
         ends = np.array(self.ends, dtype=np.int64).reshape(-1, 2).T
         if directed.any() and not directed.all():
             ends = both_directions(ends, directed, len(self.names), self.changes)
-        undirected, guesses, changes = not directed.any(), self.guesses, self.changes
-        sizes, ids = self.sizes, as_ids(names or self.names, self.sizes)
-        return assemble(
-            sizes, ends, undirected=undirected, x=x, y=y, ids=ids, guesses=guesses, changes=changes
-        )
+        ids, undirected = as_ids(names or self.names, self.sizes), not directed.any()
+        more: dict[str, Any] = {"ids": ids, "guesses": self.guesses, "changes": self.changes}
+        return assemble(self.sizes, ends, undirected=undirected, x=x, y=y, **more)
 
     def _labels(self) -> Any:
         """Return y of the graphs or nodes, and settle the column y of nodes."""
@@ -185,8 +182,7 @@ class GraphBuilder:
         defaults = sum(column.default is not None for column in columns.values())
         if nodes * defaults > ENTRIES_ALWAYS + ENTRIES_PER_BYTE * self.size:
             got = f"{len(columns):,} attributes for {nodes:,} nodes from {self.size:,} bytes"
-            wrong = "default values make far too much of the file"
-            self.raise_read_error("", wrong, got, "drop the defaults")
+            self.raise_read_error("", "default values make far too much", got, "drop the defaults")
         for name, column in columns.items():
             values = column.fill(nodes)
             if not column.problem:

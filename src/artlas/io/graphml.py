@@ -39,8 +39,7 @@ def read(path: Path) -> Reading:
         got = expat.ErrorString(error.code)
         raise_read_error(path, "this is not well-formed XML", got, "write it anew", error.lineno)
     except (LookupError, ValueError) as error:
-        wrong = "the encoding of the file is not known"
-        raise_read_error(path, wrong, str(error), "save it as UTF-8", 1)
+        raise_read_error(path, "the encoding is not known", str(error), "save it as UTF-8", 1)
     # Columns come in the order in which nodes use them: NetworkX declares them in reverse.
     for (target, name), default in reader.defaults.items():
         if target in ("node", "all"):
@@ -66,19 +65,15 @@ class _Reader:
         self.parser.StartElementHandler = self.start
         self.parser.EndElementHandler = self.end
         self.parser.CharacterDataHandler = self.characters
-        self.parser.StartDoctypeDeclHandler = self.doctype
-        self.parser.EntityDeclHandler = self.doctype
+        self.parser.StartDoctypeDeclHandler = self.parser.EntityDeclHandler = self.doctype
         self.open: list[str] = [""]
         self.skipped = 0  # depth inside an element that is passed over
         self.keys: dict[str, _Key] = {}
         self.key: _Key | None = None  # of the <key> or <data> that is open
         self.line = 0  # of the <data> or <default> that is open
-        self.text: list[str] = []
-        self.structured = False
-        self.element_line = 0
-        self.element: dict[str, str] = {}  # the XML attributes of the open <node> or <edge>
-        self.values: dict[str, Any] = {}
-        self.graph_values: dict[str, Any] = {}
+        self.text, self.structured = list[str](), False
+        self.element, self.element_line = dict[str, str](), 0  # attributes of a <node> or <edge>
+        self.values, self.graph_values = dict[str, Any](), dict[str, Any]()
         self.defaults: dict[tuple[str, str], Any] = {}
         self.directed = False
 
@@ -103,11 +98,9 @@ class _Reader:
             wrong, fix = _REFUSED[name]
             self.raise_read_error(wrong, got, fix)
         if name == "graph" and "graph" in self.open:
-            fix = "write each graph beside the others"
-            self.raise_read_error("nested graphs are not read", got, fix)
+            self.raise_read_error("nested graphs are not read", got, "write them side by side")
         if parent == "" and name != "graphml":
-            got = f"<{quoted(name)}> first"
-            self.raise_read_error("this is not GraphML", got, "start with <graphml>")
+            self.raise_read_error("this is not GraphML", quoted(name), "start with <graphml>")
         if name in _PARENTS and parent not in _PARENTS[name]:
             self.raise_read_error("an element is out of place", got, "move it")
         if parent not in _PARENTS.get(name, ()):
@@ -149,8 +142,7 @@ class _Reader:
             return int(text) if key.type in ("int", "long") else float(text)
         except (KeyError, ValueError):
             got = f"{quoted(text)} for {quoted(key.name)}, declared as {quoted(key.type)}"
-            fix = "correct one of them"
-            self.raise_read_error("a value is not of its type", got, fix, self.line)
+            self.raise_read_error("a value is not of its type", got, "correct either", self.line)
 
     def end(self, tag: str) -> None:
         if self.skipped:

@@ -33,8 +33,7 @@ def read(path: Path) -> Reading:
     layout, field, symmetry, line, sizes = _read_header(path, data)
     n = sizes[0]
     if n != sizes[1]:
-        got = f"shape {sizes[:2]}"
-        raise_read_error(path, "the matrix is not square", got, SQUARE_FIX, line)
+        raise_read_error(path, "the matrix is not square", f"shape {sizes[:2]}", SQUARE_FIX, line)
     check_announced(path, n, len(data), line)
     changes = Counter[str]()
     if layout == "coordinate":
@@ -55,8 +54,7 @@ def _read_header(path: Path, data: bytes) -> tuple[str, str, str, int, list[int]
         fix = f"begin the file with e.g. {_EXAMPLE!r}"
         raise_read_error(path, "the first line is no Matrix Market banner", got, fix, 1)
     if words[3] == "complex" or words[4] == "hermitian":
-        fix = "store the real adjacency, without its phases"
-        raise_read_error(path, "the entries are complex", got, fix, 1)
+        raise_read_error(path, "the entries are complex", got, "store a real adjacency", 1)
     known = (("coordinate", "array"), tuple(_FIELDS), _SYMMETRIES)
     for word, allowed in zip(words[2:], known, strict=True):
         if word not in allowed:
@@ -74,8 +72,7 @@ def _read_header(path: Path, data: bytes) -> tuple[str, str, str, int, list[int]
     words = text.split()
     if len(words) != count or not all(w.isdigit() and len(w) < 19 for w in words):
         fix = f"write {' '.join(['rows', 'columns', 'entries'][:count])} there"
-        got = quoted(text)
-        raise_read_error(path, "the line of sizes is missing or broken", got, fix, line)
+        raise_read_error(path, "the line of sizes is missing or broken", quoted(text), fix, line)
     return layout, field, symmetry, line, [int(word) for word in words]
 
 

@@ -58,14 +58,14 @@ def _add_graph(build: GraphBuilder, value: Any, where: str) -> None:
         build.raise_read_error(where, "a graph has both links and edges", "two lists", "keep one")
     directed = value.get("directed", False)
     if not isinstance(directed, (bool, int)) or directed not in (0, 1):
-        wrong = "directed is not true or false"
-        build.raise_read_error(where, wrong, quoted(directed), "correct it")
+        wrong, fix = "directed is not true or false", "correct it"
+        build.raise_read_error(where, wrong, quoted(directed), fix)
     prefix = f"{where}." if where else ""
     named = _add_nodes(build, value["nodes"], f"{prefix}nodes")
     _add_links(build, value[keys[0]], f"{prefix}{keys[0]}", named, directed == 1)
     more = value.get("graph")
-    y = more.get("y", value.get("y")) if isinstance(more, dict) else value.get("y")
-    build.close_graph(where, y)
+    own = more if isinstance(more, dict) else {}
+    build.close_graph(where, own.get("y", value.get("y")))
 
 
 def _add_nodes(build: GraphBuilder, nodes: list[Any], where: str) -> bool:
@@ -77,8 +77,7 @@ def _add_nodes(build: GraphBuilder, nodes: list[Any], where: str) -> bool:
             fix = 'write every node as an object, {"id": ...}'
             build.raise_read_error(place, "a node is not an object", quoted(node), fix)
         if named and "id" not in node:
-            fix = "give an id to every node or to none"
-            build.raise_read_error(place, "a node has no id", quoted(node), fix)
+            build.raise_read_error(place, "a node has no id", quoted(node), "give all nodes an id")
         key = _node_key(build, node["id"], place) if named else i
         build.add_node(key, {n: scalar(value) for n, value in node.items() if n != "id"}, place)
     guess = "nodes have no id: links are positions"

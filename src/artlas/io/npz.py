@@ -21,9 +21,8 @@ _SAVE = "write it anew by scipy.sparse.save_npz"
 def read(path: Path) -> Reading:
     """Read one graph from an archive of SciPy, or of NumPy with edge_index or a square array."""
     arrays, changes = read_npz(path), Counter[str]()
-    more: dict[str, Any] = {
-        name: arrays.pop(name) for name in ("x", "y", "num_nodes") if name in arrays
-    }
+    more: dict[str, Any]
+    more = {name: arrays.pop(name) for name in ("x", "y", "num_nodes") if name in arrays}
     if "format" in arrays:
         used, guess = {"format", "shape", "data", "indices", "indptr", "row", "col"}, "SciPy"
         name, n, edges, weights = "the matrix", *_sparse_matrix(path, arrays)
@@ -83,8 +82,7 @@ def _sparse_matrix(path: Path, arrays: dict[str, Any]) -> tuple[int, NDArray[Any
     n, data = shape[0], arrays.get("data")
     check_announced(path, n, path.stat().st_size)
     if data is None or data.ndim != 1:
-        wrong = "array 'data' is missing or has the wrong shape"
-        raise_read_error(path, wrong, quoted(sorted(arrays)), _SAVE)
+        raise_read_error(path, "array 'data' is missing or not flat", quoted(sorted(arrays)), _SAVE)
     if layout == "coo":
         row, col = (_integers(path, arrays, name, 1) for name in ("row", "col"))
     else:

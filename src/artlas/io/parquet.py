@@ -78,8 +78,7 @@ class _Table(NamedTuple):
         while True:
             if array.null_count:
                 valid = array.is_valid().to_numpy(zero_copy_only=False)
-                fix = "fill the gaps or leave the row out"
-                self.check(valid, f"{name} has a null", "null", fix, at=rows)
+                self.check(valid, f"{name} has a null", "null", "leave the row out", at=rows)
             kind = array.type
             if types.is_fixed_size_list(kind):
                 lengths.append(np.full(len(array), kind.list_size, dtype=np.int64))
@@ -129,8 +128,7 @@ def _edge_index(table: _Table) -> tuple[Any, Any]:
     column, fix = table.lists("edge_index"), "store sources and targets as its two rows"
     lengths, depth = column.lengths[0], len(column.lengths)
     if depth == 1:  # [2, E] laid out flat
-        wrong = "edge_index is flat and of odd length"
-        table.check(lengths % 2 == 0, wrong, "{}", fix, lengths)
+        table.check(lengths % 2 == 0, "edge_index is flat and of odd length", "{}", fix, lengths)
         counts = lengths // 2
     elif depth == 2:
         two_or_none = (lengths == 2) | (lengths == 0)
@@ -153,8 +151,7 @@ def _features(table: _Table) -> tuple[Any, Any]:
         return None, None
     column, fix = table.lists(name), "store one list of numbers for each node"
     if len(column.lengths) != 2:
-        got = f"{len(column.lengths)} levels of lists"
-        table.refuse(f"{name} is not of shape [n, d]", got, fix)
+        table.refuse(f"{name} is not of shape [n, d]", f"{len(column.lengths)} levels", fix)
     listed, widths = column.lengths
     rows, first = np.repeat(np.arange(len(listed)), listed), np.resize(widths[:1], len(widths))
     wrong = f"{name} has nodes of different width"
@@ -184,8 +181,7 @@ def _sizes(
             highest = np.maximum(ends[0], ends[1]).clip(0, 2**31).astype(np.int64)
             sizes[filled] = np.maximum.reduceat(highest, pointer(counts)[:-1][filled]) + 1
     possible = (sizes >= 1) & (sizes <= np.iinfo(np.int32).max)
-    wrong, fix = "there are no nodes, or too many", "correct num_nodes"
-    table.check(possible, wrong, "{}", fix, sizes)
+    table.check(possible, "there are no nodes, or too many", "{}", "correct num_nodes", sizes)
     if listed is not None:
         wrong, fix = "x does not have one row for each node", "correct x or num_nodes"
         table.check(listed == sizes, wrong, "{} for {} nodes", fix, listed, sizes)

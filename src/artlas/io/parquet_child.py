@@ -45,8 +45,7 @@ def check_amount(values: int, decoded: int, size: int) -> None:
         got = f"{values:,} rows or values of a column, from {size:,} bytes"
         raise Refusal("the file holds far too many values", got, fix)
     if decoded > DECODED_ALWAYS + DECODED_PER_BYTE * size:
-        got = f"{decoded:,} bytes from {size:,}"
-        raise Refusal("this unpacks to far too much", got, fix)
+        raise Refusal("this unpacks to far too much", f"{decoded:,} bytes from {size:,}", fix)
 
 
 def leaf_count(array: Any, types: Any) -> int:

@@ -77,13 +77,11 @@ def read(
     except RecursionError:
         raise_read_error(place, "this is nested too deeply", "a RecursionError", "flatten it")
     except MemoryError:
-        wrong = "this does not fit into memory"
-        raise_read_error(place, wrong, "a MemoryError", "read it in parts")
+        raise_read_error(place, "this does not fit into memory", "a MemoryError", "split the file")
     except UnicodeError as error:
         raise_read_error(place, "this is not UTF-8 text", quoted(str(error)), "save it as UTF-8")
     except OSError as error:
-        got, fix = quoted(str(error)), "check path and permissions"
-        raise_read_error(place, "this cannot be read", got, fix)
+        raise_read_error(place, "this cannot be read", quoted(str(error)), "check permissions")
     if verbose:
         print(f"artlas.read: {place.name}: {_summary(label, reading)}", file=sys.stderr)
     announce(reading.changes, strict, stacklevel=3)
@@ -93,8 +91,7 @@ def read(
 def _format_of(path: Path, format: str | None) -> str:
     """Return the name of the format: as given, or by the suffix, or by the content."""
     if format is not None and format not in FORMATS:
-        fix = f"pass one of {_KNOWN}"
-        raise_read_error(path, "the format is unknown", quoted(format), fix)
+        raise_read_error(path, "the format is unknown", quoted(format), f"pass one of {_KNOWN}")
     if path.is_dir() and format in (None, "tu"):
         return "tu"
     check_file(path)

@@ -24,9 +24,7 @@ from artlas.io.assembly import Reading
 from artlas.io.number_tables import parse_numbers, read_numbers
 
 WIDEST = 1024  # columns that the one-hot labels of nodes may take
-_MEMBER = re.compile(
-    r".+_(A|graph_indicator|(graph|node|edge)_(labels|attributes))\.txt", re.DOTALL
-)
+_MEMBER = re.compile(r"(?s).+_(A|graph_indicator|(graph|node|edge)_(labels|attributes))\.txt")
 
 
 def read(path: Path, name: str | None = None) -> Reading:
@@ -47,8 +45,7 @@ def _read_folder(folder: Path, name: str | None) -> Reading:
     names = sorted(path.name.removesuffix("_A.txt") for path in folder.glob("*_A.txt"))
     if name is None and len(names) != 1:
         got = f"{len(names)} files that end in _A.txt" if names else "no file NAME_A.txt"
-        files = "NAME_A.txt and NAME_graph_indicator.txt"
-        fix = f"pass a file, or a folder with {files} of one data set"
+        fix = "pass a folder with NAME_A.txt and NAME_graph_indicator.txt of one data set"
         raise_read_error(folder, "the folder is not in TU layout", got, fix)
     name = name or names[0]
     owner, node_ptr = _read_owners(folder / f"{name}_graph_indicator.txt")
@@ -74,8 +71,7 @@ def _read_owners(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         raise_read_error(path, "a graph number is out of range", f"{owner[row]}", fix, row + 1)
     sizes = np.bincount(owner)[1:]
     if not sizes.all():
-        got = f"no node in graph {int(np.argmin(sizes)) + 1}"
-        raise_read_error(path, "a graph has no nodes", got, fix)
+        raise_read_error(path, "a graph has no nodes", f"graph {np.argmin(sizes) + 1}", fix)
     return owner - 1, pointer(sizes)
 
 
@@ -111,8 +107,7 @@ def _read_rows(
         graph = owner[pairs - 1]
         row = int(np.argmax(graph[:, 0] != graph[:, 1]))
         got = f"{pairs[row].tolist()}, of graphs {(graph[row] + 1).tolist()}"
-        fix = "keep every edge within a graph"
-        raise_read_error(path, "an edge joins two graphs", got, fix, row + 1)
+        raise_read_error(path, "an edge joins two graphs", got, "leave the edge out", row + 1)
     return row_ptr, col
 
 

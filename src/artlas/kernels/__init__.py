@@ -18,6 +18,7 @@ from torch import Tensor
 from artlas.kernels import native as native
 from artlas.kernels import torch_twin as torch_twin
 
+_REINSTALL = "Reinstall artlas where a C++ compiler (g++ or clang++) is found"
 _choice = "native"
 _warned = False
 
@@ -34,10 +35,7 @@ def use(which: str) -> Iterator[None]:
     if which not in ("native", "twin"):
         raise ValueError(f"Kernels are 'native' or 'twin', got {which!r}.")
     if which == "native" and not available():
-        raise RuntimeError(
-            "This install has no compiled kernels. Reinstall artlas where a C++ compiler "
-            "(g++ or clang++) is found, or use 'twin'."
-        )
+        raise RuntimeError(f"This install has no compiled kernels. {_REINSTALL}, or use 'twin'.")
     before, _choice = _choice, which
     try:
         yield
@@ -56,7 +54,7 @@ def native_for(tensor: Tensor) -> ModuleType | None:
         _warned = True
         warnings.warn(
             "artlas was installed without a C++ compiler and runs on its PyTorch twin: the same "
-            "results, slower. Reinstall where g++ or clang++ is found to get the compiled kernels.",
+            f"results, slower. {_REINSTALL} to get the compiled kernels.",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -71,10 +69,7 @@ def native_data() -> ModuleType | None:
 def native_gw() -> Any:
     """Return the compiled module, for its Gromov-Wasserstein solver, which has no twin."""
     if not available():
-        raise RuntimeError(
-            "The iterative solver is compiled code, and this install has none. Reinstall artlas "
-            "where a C++ compiler (g++ or clang++) is found."
-        )
+        raise RuntimeError(f"The iterative solver is compiled, but not installed. {_REINSTALL}.")
     return native.core
 
 

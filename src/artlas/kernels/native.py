@@ -26,10 +26,8 @@ if find_spec("artlas.kernels._core") is not None:
         core = import_module("artlas.kernels._core")
         ingest = import_module("artlas.kernels._ingest")
     except ImportError as error:  # present but broken: never fall back in silence
-        raise ImportError(
-            f"artlas' compiled kernels are installed but do not load ({error}). "
-            "Reinstall artlas in this environment."
-        ) from error
+        wrong = f"artlas' compiled kernels are installed but do not load ({error})"
+        raise ImportError(f"{wrong}. Reinstall artlas in this environment.") from error
 
 Walker: Any = getattr(ingest, "Walker", None)  # see ego_twin.Walker
 
@@ -198,9 +196,9 @@ def blocks(x: Tensor, degree: Tensor, structure: Structure) -> Tensor:
 
     Without gradients, and for structures without classes.
     """
-    x, out = x.detach().contiguous(), x.new_empty(len(x), 4 * x.shape[1])
-    graph = structure.row_ptr, structure.col
-    _call(core.blocks, *graph, x, degree, out, threads=torch.get_num_threads())
+    out, threads = x.new_empty(len(x), 4 * x.shape[1]), torch.get_num_threads()
+    x = x.detach().contiguous()
+    _call(core.blocks, structure.row_ptr, structure.col, x, degree, out, threads=threads)
     return out
 
 
@@ -214,6 +212,7 @@ def pack_encoder(encoder: Any, projection: Tensor) -> dict[str, Tensor]:
     more = -len(projection) % WIDTH_UNIT
     square = 0, more, 0, more
     maps = [m for layer in encoder.layers for m in (layer.inner, layer.outer)]
+    weights = [pad(m.weight.T, square).flatten() for m in maps]
     vectors = [
         torch.stack([layer.inner.bias, layer.outer.bias, layer.norm.weight, layer.norm.bias])
         for layer in encoder.layers
@@ -221,9 +220,7 @@ def pack_encoder(encoder: Any, projection: Tensor) -> dict[str, Tensor]:
     return {
         "lift_weight": pad(encoder.lift.weight[:, 0], (0, more)),
         "lift_bias": pad(encoder.lift.bias, (0, more)),
-        "weights": torch.stack([pad(m.weight.T, square).flatten() for m in maps]).unflatten(
-            0, (-1, 2)
-        ),
+        "weights": torch.stack(weights).unflatten(0, (-1, 2)),
         "vectors": pad(torch.stack(vectors), (0, more)),
         "self_weight": torch.cat([1 + layer.epsilon for layer in encoder.layers]),
         "projection": pad(projection.T, square).contiguous(),

@@ -170,11 +170,8 @@ class Structure:
         if measure is self.measure:
             return self
         if self.classes is not None:
-            raise ValueError(
-                "a structure with alike nodes joined stays where the compiled kernels are, float32 "
-                f"on the CPU; it was asked to go to {measure.dtype} on {measure.device}: make it "
-                "there anew"
-            )
+            where = f"{measure.dtype} on {measure.device}"
+            raise ValueError(f"alike nodes are joined for float32 on the CPU: make it in {where}")
         ragged = self.node_ptr, self.row_ptr, self.col
         node_ptr, row_ptr, col = (array.to(measure.device) for array in ragged)
         return Structure(node_ptr, row_ptr, col, measure)
@@ -209,8 +206,7 @@ class Structure:
     def chunks(self, limit: int) -> list[Chunk]:
         """Group the graphs in chunks of similar size with at most ``limit`` rows, or one graph."""
         if limit not in self._chunks:
-            groups: list[list[int]] = []
-            real = 0
+            groups, real = list[list[int]](), 0
             for g in sorted(range(self.num_graphs), key=self.sizes.__getitem__):
                 size = self.sizes[g]
                 padded = (len(groups[-1]) + 1) * size if groups else 0

@@ -112,10 +112,9 @@ def blocks(x: Tensor, degree: Tensor, structure: Structure) -> Tensor:
 def neighbour_sum(h: Tensor, structure: Structure) -> Tensor:
     _check_plain(structure)
     if h.dtype != structure.dtype or h.device != structure.device or len(h) != structure.num_nodes:
-        raise ValueError(
-            f"expected {structure.num_nodes} rows of {structure.dtype} on {structure.device}, got "
-            f"{tuple(h.shape)} of {h.dtype} on {h.device}; see Structure.to"
-        )
+        wanted = f"{structure.num_nodes} rows of {structure.dtype} on {structure.device}"
+        got = f"{tuple(h.shape)} of {h.dtype} on {h.device}"
+        raise ValueError(f"expected {wanted}, got {got}; see Structure.to")
     return SymmetricProduct.apply(structure.adjacency.multiply, h)
 
 
@@ -204,10 +203,7 @@ class _Energies(torch.autograd.Function):
 
 def _check_plain(structure: Structure) -> None:
     if structure.classes is not None:
-        raise ValueError(
-            "this structure has alike nodes joined, which only the compiled kernels read; make it "
-            "inside kernels.use('twin')"
-        )
+        raise ValueError("only the compiled kernels read joined nodes: use kernels.use('twin')")
 
 
 def _check(structure: Structure, options: Sinkhorn, *inputs: Tensor) -> None:
@@ -219,10 +215,8 @@ def _check(structure: Structure, options: Sinkhorn, *inputs: Tensor) -> None:
         if x.shape != shape:
             raise ValueError(f"{name} must have shape {shape}, got {tuple(x.shape)}")
         if x.dtype != structure.dtype or x.device != structure.device:
-            raise ValueError(
-                f"{name} is {x.dtype} on {x.device} but the structure is {structure.dtype} on "
-                f"{structure.device}; convert one of them (Structure.to)"
-            )
+            other = f"{structure.dtype} on {structure.device}; convert one of them (Structure.to)"
+            raise ValueError(f"{name} is {x.dtype} on {x.device} but the structure is {other}")
     if options["steps"] < 1:
         raise ValueError(f"steps must be at least 1, got {options['steps']}")
 

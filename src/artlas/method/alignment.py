@@ -24,9 +24,7 @@ class AligningModel(Protocol):
     atlas: Atlas
 
     def prepare(self, graphs: Any) -> Structure: ...
-
     def couplings(self, graph: Any) -> Tensor: ...
-
     def mixtures(self, graphs: Any) -> Tensor: ...
 
 

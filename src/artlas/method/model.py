@@ -92,10 +92,8 @@ class ART(nn.Module):
         """The couplings of one graph with every base, [K, N, M]."""
         structure = self.prepare(graph)
         if structure.num_graphs != 1:
-            raise ValueError(
-                f"Couplings are made for one graph, got {structure.num_graphs}. "
-                "Use align(graphs).couplings(g) to pick one."
-            )
+            fix = "Use align(graphs).couplings(g) to pick one."
+            raise ValueError(f"Couplings are made for one graph, got {structure.num_graphs}. {fix}")
         nodes, roles, _ = self._projected(structure)
         options = self.config.sinkhorn_options
         return kernels.on(nodes).couplings(nodes, roles, structure, **options)[0]

@@ -35,9 +35,8 @@ def paper_vector(energies: Tensor, transported: Tensor) -> Tensor:
 def check_representation(name: str) -> None:
     """Raise an error unless there is a representation of this name."""
     if name not in REPRESENTATIONS:
-        raise ValueError(
-            f"Unknown representation {name!r}. Choose one of {', '.join(REPRESENTATIONS)}."
-        )
+        known = ", ".join(REPRESENTATIONS)
+        raise ValueError(f"Unknown representation {name!r}. Choose one of {known}.")
 
 
 def feature_names(config: ArtConfig, representation: str, width: int) -> list[str]:

@@ -22,7 +22,7 @@ from torch import Tensor
 from artlas import kernels
 from artlas.errors import raise_graph_error
 from artlas.graphs.collection import Graphs
-from artlas.graphs.ragged import pointer, ranges
+from artlas.graphs.ragged import pointer, ranges, spans
 from artlas.graphs.validation import as_array
 from artlas.io.reading import as_graphs
 from artlas.nodes import ego_twin
@@ -153,13 +153,7 @@ class EgoGraphs:
 
     def split(self, max_nodes: int = BATCH) -> Iterator[EgoGraphs]:
         """Yield the ego-graphs of :meth:`batches` without cutting out their edges."""
-        start = 0
-        while start < len(self):
-            limit = self.node_ptr[start] + max_nodes
-            stop = int(np.searchsorted(self.node_ptr, limit, side="right")) - 1
-            stop = max(stop, start + 1)
-            yield self.select(slice(start, stop))
-            start = stop
+        return (self.select(slice(*span)) for span in spans(self.node_ptr, max_nodes))
 
 
 _PER_CENTRE = ("centres", "pushes", "positive", "stopped")
@@ -178,8 +172,7 @@ def ego_graphs(
     """
     graph = as_graphs(graph)
     if len(graph) != 1:
-        wrong = "ego-graphs are made from one network"
-        raise_graph_error(wrong, f"{len(graph)} graphs", "pass one of them")
+        raise_graph_error("ego-graphs need one network", f"{len(graph)} graphs", "pass one of them")
     config = PprConfig() if config is None else config
     numbers = _centre_numbers(graph, centres)
     module: Any = kernels.native_data() or ego_twin
@@ -209,11 +202,9 @@ def _centre_numbers(graph: Graphs, centres: Any) -> NDArray[np.int64]:
     if asked.dtype.kind in "UO" and len(asked):
         return graph.find(asked)
     if len(asked) == 0:
-        fix = "pass at least one node, or None for all"
-        raise_graph_error("there are no centres", f"{centres!r}", fix)
+        raise_graph_error("there are no centres", f"{centres!r}", "pass a node, or None for all")
     if asked.dtype == bool:
-        fix = "pass numpy.flatnonzero(mask)"
-        raise_graph_error("centres are not a mask", f"{asked.dtype}", fix)
+        raise_graph_error("centres are not a mask", "booleans", "pass numpy.flatnonzero(mask)")
     if asked.dtype.kind not in "iu":
         raise_graph_error("centres are not node numbers", f"{asked.dtype}", "pass integers from 0")
     if asked.min() < 0 or asked.max() >= graph.num_nodes:

@@ -129,10 +129,8 @@ class _TrainingRun:
         if resume:
             self._restore_state()
         elif out is not None and states.states(out / "states"):
-            raise FileExistsError(
-                f"{out} holds a run already. Continue it with resume=True (--resume), or pass "
-                "another folder."
-            )
+            fix = "Continue it with resume=True (--resume), or pass another folder."
+            raise FileExistsError(f"{out} holds a run already. {fix}")
         self.log = None
         if out is not None and self.rank == 0:
             self.log = states.open_log(out / "log.jsonl", self.step)
@@ -205,16 +203,13 @@ class _TrainingRun:
         if self.out is not None:
             path, kept = self.out / "failed-batch.json", states.states(self.out / "states")
             if self.rank == 0:
-                batch = {"step": self.step, "value": str(value), "batch": members}
-                stored.write_json(path, batch)
+                stored.write_json(path, {"step": self.step, "value": str(value), "batch": members})
             last = kept[-1] if kept else "none yet"
             saved = f"the batch is in {path}, the last good state: {last}"
         first = ", ".join(f"{name}[{number}]" for name, number in members[:3])
-        raise TrainingError(
-            f"The loss or its gradient is not finite at step {self.step + 1} ({value}), in the "
-            f"batch of {first}, ... ({len(members)} graphs); {saved}. Lower the rate, or look at "
-            "these graphs."
-        )
+        wrong = f"The loss or its gradient is not finite at step {self.step + 1} ({value})"
+        batch = f"in the batch of {first}, ... ({len(members)} graphs)"
+        raise TrainingError(f"{wrong}, {batch}; {saved}. Lower the rate, or look at these graphs.")
 
     def save_state(self) -> None:
         """Write the current state, unless it is saved already or there is no folder."""
@@ -241,10 +236,9 @@ class _TrainingRun:
         for key, value in self.settings.items():
             before, now = facts.get(key), json.loads(json.dumps(value))
             if not (can_resume(before, now) if key == "training" else before == now):
-                raise ValueError(
-                    f"{saved[-1]} was made with other settings: {key} was {before}, now {value}. "
-                    "Continue with the same ones, or pass another folder."
-                )
+                was = f"was made with other settings: {key} was {before}, now {value}"
+                fix = "Continue with the same ones, or pass another folder."
+                raise ValueError(f"{saved[-1]} {was}. {fix}")
         weights = {n.removeprefix("model."): v for n, v in tensors.items() if n[:6] == "model."}
         self.module.load_state_dict(weights)
         states.restore_optimiser(self.optimiser, self.parameters, tensors)

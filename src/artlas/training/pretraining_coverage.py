@@ -77,5 +77,4 @@ def load(which: Any) -> PretrainingCoverage | None:
             return PretrainingCoverage(distances, domains)
     except (KeyError, TypeError, ValueError, AttributeError):
         pass
-    got = quoted(str(content)[:80])
-    raise_read_error(path, "this is no reference of a model", got, "delete it")
+    raise_read_error(path, "this is no reference of a model", quoted(content), "delete it")

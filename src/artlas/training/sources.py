@@ -37,10 +37,8 @@ class BalancedSampler:
     def epoch(self, number: int) -> Iterator[list[Member]]:
         """Yield the batches of an epoch, counted from 1."""
         rng, total = random.Random(self.seed + number), sum(self.sizes.values())
-        names = list(self.sizes)
-        pools: dict[str, list[int]] = {}
+        names, pools = list(self.sizes), {name: list(range(n)) for name, n in self.sizes.items()}
         for name in names:
-            pools[name] = list(range(self.sizes[name]))
             rng.shuffle(pools[name])
         left, drawn = {name: list(pools[name]) for name in names}, list[Member]()
         while len(drawn) < total:
