@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from artlas.errors import import_extra
 from artlas.graphs.collection import Graphs
 from artlas.graphs.measure import normalised_degree
 
@@ -80,14 +81,11 @@ def real_networks() -> Dataset:
     """
     nx = _networkx()
     karate = nx.karate_club_graph()
-    sides = [
-        karate.subgraph([n for n, club in karate.nodes(data="club") if club == side])
-        for side in ("Mr. Hi", "Officer")
-    ]
+    clubs = dict(karate.nodes(data="club"))
     networks = {
         "Karate club": karate,
-        "Karate, Mr. Hi": sides[0],
-        "Karate, officers": sides[1],
+        "Karate, Mr. Hi": karate.subgraph(n for n in karate if clubs[n] == "Mr. Hi"),
+        "Karate, officers": karate.subgraph(n for n in karate if clubs[n] == "Officer"),
         "Les Misérables": nx.les_miserables_graph(),
         "Florentine families": nx.florentine_families_graph(),
         "Southern women": nx.davis_southern_women_graph(),
@@ -164,9 +162,4 @@ def relative_degree(graphs: Graphs) -> Tensor:
 
 
 def _networkx() -> Any:
-    try:
-        import networkx
-    except ImportError as error:
-        fix = "To fix this: pip install 'artlas[demo]'"
-        raise ImportError(f"These graphs need NetworkX, which is not installed. {fix}") from error
-    return networkx
+    return import_extra("networkx", "These graphs need NetworkX", "demo")

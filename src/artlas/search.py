@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artlas.embedding import table
-from artlas.errors import raise_read_error
+from artlas.errors import import_extra, raise_read_error
 from artlas.files import stored
 from artlas.files.atomic import atomic
 from artlas.files.untrusted import read_npz
@@ -138,9 +138,5 @@ def _build_approximate(points: NDArray[np.float32]) -> Any:
 
 
 def _usearch() -> Any:
-    try:
-        import usearch.index
-    except ImportError as error:
-        wrong = f"More than {EXACT:,} graphs are searched by usearch, which is not installed."
-        raise ImportError(f"{wrong} To fix this: pip install 'artlas[search]'") from error
-    return usearch.index
+    needed = f"More than {EXACT:,} graphs are searched by usearch"
+    return import_extra("usearch.index", needed, "search")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,10 +97,7 @@ class Certificate:
         per_pair = {"graphs": self.pairs, "d": self.distances, "apart": self.coordinate_distances}
         return {
             "verdict": self.verdict,
-            "statements": [
-                {**dataclasses.asdict(statement), "verdict": statement.verdict}
-                for statement in self.statements
-            ],
+            "statements": [asdict(s) | {"verdict": s.verdict} for s in self.statements],
             "radius": [float(end) for end in self.covering_radius],
             "tolerance": TOLERANCE,
             "weights": self.weights,

@@ -209,12 +209,11 @@ def _draw(
     """Draw both figures and return their files; without Matplotlib say how to get them."""
     files = [folder / "atlas.png", folder / "embedding.png"]
     known = structure["families"]
-    plane = figures.Plane.fit(np.concatenate([known, structure["digits"]]))
     groups = {name: known[families.labels == c] for c, name in enumerate(families.names)}
     named = dict(zip(networks.names, structure["networks"], strict=True))
     try:
         figures.draw_atlas(model.atlas.relations().detach().numpy(), files[0])
-        figures.draw_embedding(plane, groups, named, ("digits", structure["digits"]), files[1])
+        figures.draw_embedding(groups, named, ("digits", structure["digits"]), files[1])
     except ImportError as error:
         console.print(str(error), style="yellow", markup=False, soft_wrap=True)
         return []
