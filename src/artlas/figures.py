@@ -17,6 +17,7 @@ INK, MUTED, PALE = "#1f2430", "#6b7280", "#c9cdd4"
 # Okabe and Ito's palette, safe for colour-blind readers, with violet in place of yellow.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7B3FA0", "#000000")
 MARKERS = "osD^vP<X"
+VectorsByName = Mapping[str, NDArray[Any]]
 
 
 def draw_atlas(relations: NDArray[Any], path: Path) -> None:
@@ -60,10 +61,7 @@ def _principal_plane(known: Any, stars: Any) -> tuple[NDArray[Any], NDArray[Any]
 
 
 def draw_embedding(
-    groups: Mapping[str, NDArray[Any]],
-    named: Mapping[str, NDArray[Any]],
-    backdrop: tuple[str, NDArray[Any]],
-    path: Path,
+    groups: VectorsByName, named: VectorsByName, backdrop: tuple[str, NDArray[Any]], path: Path
 ) -> None:
     """Draw groups of representations [n, d] in colour, and named ones [d] as labelled stars.
 

@@ -14,6 +14,7 @@ from artlas.learning.heads import HEADS, SupportScaler
 
 # From support [S, d], its labels [S] and queries [Q, d] to the queries' classes [Q].
 Classify = Callable[[NDArray[np.float64], NDArray[Any], NDArray[np.float64]], NDArray[np.int64]]
+Head = str | Classify
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +48,7 @@ class Accuracy:
 
 
 def evaluate(
-    values: ArrayLike,
-    labels: ArrayLike,
-    episodes: Sequence[Episode],
-    head: str | Classify = "prototype",
+    values: ArrayLike, labels: ArrayLike, episodes: Sequence[Episode], head: Head = "prototype"
 ) -> Accuracy:
     """Fit a head on each episode's support and score its queries; values [G, d], labels [G].
 
@@ -65,7 +63,7 @@ def evaluate(
 
 
 def predict(
-    values: ArrayLike, labels: ArrayLike, episode: Episode, head: str | Classify = "prototype"
+    values: ArrayLike, labels: ArrayLike, episode: Episode, head: Head = "prototype"
 ) -> NDArray[np.int64]:
     """Classify the queries of an episode, [Q], from values [G, d] and the support's labels.
 

@@ -209,8 +209,6 @@ def _npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
         shape, fortran, dtype = _NPY_HEADERS[version](stream)
         if len(shape) > 32 or not all(type(n) is int and 0 <= n < 2**48 for n in shape):
             raise ValueError(f"shape {list(shape)}")
-    except RuntimeError:
-        raise
     except Exception as error:  # the header is a Python literal: its parser raises many kinds
         raise OSError(f"not a NumPy header ({quoted(str(error))})") from error
     return shape, fortran, dtype
