@@ -5,6 +5,7 @@ scikit-learn and NetworkX are imported where they are used, so that importing th
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from artlas.graphs.collection import Graphs
 from artlas.graphs.measure import normalised_degree
 
 DENSITY = 4  # mean degree of every family whose density can be chosen
+_networkx = functools.partial(import_extra, "networkx", "These graphs need NetworkX", "demo")
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +161,3 @@ def _generators(nx: Any) -> dict[str, Callable[[int, int], Any]]:
 def relative_degree(graphs: Graphs) -> Tensor:
     """Divide each node's degree by its graph's largest, [N, 1]; 0 in a graph without edges."""
     return normalised_degree(graphs.degree, graphs.node_ptr).unsqueeze(1)
-
-
-def _networkx() -> Any:
-    return import_extra("networkx", "These graphs need NetworkX", "demo")

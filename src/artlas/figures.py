@@ -72,12 +72,10 @@ def draw_embedding(
     *clusters, behind = np.split(rows, np.cumsum([len(part) for part in known[:-1]]))
     figure = blank(11.0, 7.6)
     axes = figure.subplots()
-    grey = {"color": PALE, "lw": 0, "label": backdrop[0]}
-    axes.scatter(*behind.T, s=9, zorder=1, **grey)
+    axes.scatter(*behind.T, s=9, zorder=1, color=PALE, lw=0, label=backdrop[0])
     looks = zip(itertools.cycle(COLOURS), itertools.cycle(MARKERS), strict=False)
     for name, points, (colour, marker) in zip(groups, clusters, looks, strict=False):
-        look = {"c": colour, "marker": marker, "alpha": 0.75, "lw": 0, "label": name}
-        axes.scatter(*points.T, s=28, zorder=2, **look)
+        axes.scatter(*points.T, s=28, c=colour, marker=marker, alpha=0.75, lw=0, label=name)
     look = {"c": "white", "marker": "*", "edgecolors": INK, "lw": 1.3, "label": "real networks"}
     axes.scatter(*stars.T, s=190, zorder=4, **look)
     title = "Embedded graphs: z from structure alone"

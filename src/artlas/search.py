@@ -107,8 +107,7 @@ def _write(index: Index, folder: Path) -> None:
     if folder.exists():
         if not (folder / FACTS).exists() and any(folder.iterdir()):
             shutil.rmtree(unfinished)
-            fix = "choose a folder that does not exist yet"
-            raise_read_error(folder, "this folder is no index", "other files in it", fix)
+            raise_read_error(folder, "this folder is no index", "other files", "choose a new one")
         shutil.rmtree(folder)
     unfinished.rename(folder)
 
@@ -116,8 +115,7 @@ def _write(index: Index, folder: Path) -> None:
 def load(folder: Path) -> Index:
     """Load an index that :func:`build` wrote."""
     if not (folder / FACTS).is_file():
-        fix = "make one with artlas search build"
-        raise_read_error(folder, "there is no index here", f"no {FACTS}", fix)
+        raise_read_error(folder, "there is no index here", f"no {FACTS}", "run artlas search build")
     large = (folder / INDEX).exists()
     approximate = _usearch().Index.restore(str(folder / INDEX)) if large else None
     return Index(read_npz(folder / ROWS), stored.read_json(folder / FACTS), approximate)

@@ -76,8 +76,7 @@ def run(
     load: Callable[[bool], Sources], settings: dict[str, Any], preset: str, out: Path, resume: bool
 ) -> None:
     """Load the domains and train, with a progress bar on the first of several processes."""
-    presets: dict[str, Callable[..., ArtConfig]]
-    presets = {"paper": ArtConfig, "released": ArtConfig.released}
+    presets: dict[str, Any] = {"paper": ArtConfig, "released": ArtConfig.released}
     if preset not in presets:
         raise typer.BadParameter(f"--preset is paper or released, got {preset!r}.")
     try:

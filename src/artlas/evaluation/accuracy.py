@@ -35,10 +35,9 @@ class Accuracy:
     def difference_from(self, other: Accuracy) -> tuple[float, float]:
         """Compute the mean paired difference from ``other``, and its standard error."""
         if len(self.episodes) != len(other.episodes):
-            raise ValueError(
-                f"A paired difference needs the same episodes; got {len(self.episodes)} and "
-                f"{len(other.episodes)}. To fix this, evaluate both on the same list of episodes."
-            )
+            counts = f"{len(self.episodes)} and {len(other.episodes)}"
+            wrong = f"A paired difference needs the same episodes; got {counts}."
+            raise ValueError(f"{wrong} To fix this, evaluate both on the same list of episodes.")
         difference = self.episodes - other.episodes
         return float(difference.mean()), float(difference.std() / len(difference) ** 0.5)
 

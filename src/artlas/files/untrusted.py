@@ -68,8 +68,7 @@ def read_bytes(path: Path) -> bytes:
                     got = f"more than {allowed:,} bytes from {packed:,}"
                     raise_read_error(path, "this unpacks to far too much", got, _BY_HAND)
     except _STREAM_ERRORS as error:
-        fix = "download or compress it again"
-        raise_read_error(path, "this cannot be unpacked", str(error), fix)
+        raise_read_error(path, "this cannot be unpacked", str(error), "download it again")
     return out.getvalue()
 
 
@@ -154,8 +153,7 @@ def _copy_member(
                     raise_read_error(path, "a member is longer than the archive says", got, _NEVER)
                 out.write(block)
     except (*_ARCHIVE_ERRORS, RuntimeError) as error:
-        wrong, got = "a member of the archive cannot be unpacked", f"{name}: {error}"
-        raise_read_error(path, wrong, got, "download it again")
+        raise_read_error(path, "a member cannot be unpacked", f"{name}: {error}", "download again")
 
 
 def read_npz(path: Path, only: Collection[str] | None = None) -> dict[str, NDArray[Any]]:
@@ -167,8 +165,7 @@ def read_npz(path: Path, only: Collection[str] | None = None) -> dict[str, NDArr
             if member.filename.endswith(".npy") and (only is None or name in only):
                 arrays[name] = _read_npy(path, archive, member)
     if not arrays:
-        fix = "write it by numpy.savez"
-        raise_read_error(path, "the archive holds no arrays", "no .npy member", fix)
+        raise_read_error(path, "the archive holds no arrays", "no .npy member", "use numpy.savez")
     return arrays
 
 
