@@ -46,10 +46,9 @@ def _numbers(
 ) -> None:
     for name in names:
         value = getattr(settings, name)
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            _refuse(settings, name, "a number", value)
-        if not valid(value):
-            _refuse(settings, name, wanted, value)
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or not valid(value):
+            _refuse(settings, name, wanted if number else "a number", value)
 
 
 def _refuse(settings: object, name: str, wanted: str, value: Any) -> NoReturn:

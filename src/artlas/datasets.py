@@ -5,6 +5,7 @@ scikit-learn and NetworkX are imported where they are used, so that importing th
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from artlas.errors import import_extra
 from artlas.graphs.collection import Graphs
 from artlas.graphs.measure import normalised_degree
 
 DENSITY = 4  # mean degree of every family whose density can be chosen
+_networkx = functools.partial(import_extra, "networkx", "These graphs need NetworkX", "demo")
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,14 +83,11 @@ def real_networks() -> Dataset:
     """
     nx = _networkx()
     karate = nx.karate_club_graph()
-    sides = [
-        karate.subgraph([n for n, club in karate.nodes(data="club") if club == side])
-        for side in ("Mr. Hi", "Officer")
-    ]
+    clubs = dict(karate.nodes(data="club"))
     networks = {
         "Karate club": karate,
-        "Karate, Mr. Hi": sides[0],
-        "Karate, officers": sides[1],
+        "Karate, Mr. Hi": karate.subgraph(n for n in karate if clubs[n] == "Mr. Hi"),
+        "Karate, officers": karate.subgraph(n for n in karate if clubs[n] == "Officer"),
         "Les Misérables": nx.les_miserables_graph(),
         "Florentine families": nx.florentine_families_graph(),
         "Southern women": nx.davis_southern_women_graph(),
@@ -161,12 +161,3 @@ def _generators(nx: Any) -> dict[str, Callable[[int, int], Any]]:
 def relative_degree(graphs: Graphs) -> Tensor:
     """Divide each node's degree by its graph's largest, [N, 1]; 0 in a graph without edges."""
     return normalised_degree(graphs.degree, graphs.node_ptr).unsqueeze(1)
-
-
-def _networkx() -> Any:
-    try:
-        import networkx
-    except ImportError as error:
-        fix = "To fix this: pip install 'artlas[demo]'"
-        raise ImportError(f"These graphs need NetworkX, which is not installed. {fix}") from error
-    return networkx

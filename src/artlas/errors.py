@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, NoReturn
 
 
@@ -28,6 +29,15 @@ def raise_read_error(
     """Raise a :class:`ReadError` that names the file, and the line (counted from 1) if known."""
     where = f"{path}, line {line}" if line is not None else f"{path}"
     raise ReadError(f"{where}: {wrong}; got {got}. To fix this, {fix}.")
+
+
+def import_extra(module: str, needed: str, extra: str) -> Any:
+    """Import a module of an optional package, or say which extra of artlas installs it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        fix = f"To fix this: pip install 'artlas[{extra}]'"
+        raise ImportError(f"{needed}, which is not installed. {fix}") from error
 
 
 def quoted(value: Any, longest: int = 60) -> str:

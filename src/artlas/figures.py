@@ -5,17 +5,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+
+from artlas.errors import import_extra
 
 INK, MUTED, PALE = "#1f2430", "#6b7280", "#c9cdd4"
 # Okabe and Ito's palette, safe for colour-blind readers, with violet in place of yellow.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7B3FA0", "#000000")
 MARKERS = "osD^vP<X"
+VectorsByName = Mapping[str, NDArray[Any]]
 
 
 def draw_atlas(relations: NDArray[Any], path: Path) -> None:
@@ -43,53 +45,37 @@ def draw_atlas(relations: NDArray[Any], path: Path) -> None:
     figure.savefig(path)
 
 
-@dataclass(frozen=True, eq=False)
-class Plane:
-    """The plane of the first two principal components of standardised representations.
+def _principal_plane(known: Any, stars: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Project rows [n, d] and stars [m, d] onto the two principal components of the rows.
 
-    mean, spread: [d]; axes: [2, d]; share [2]: of the variance, along each axis.
+    Both are standardised by the rows, without their constant columns. Returns the points [n, 2]
+    and [m, 2], and each component's share of the variance, [2].
     """
-
-    mean: NDArray[np.float64]
-    spread: NDArray[np.float64]
-    axes: NDArray[np.float64]
-    share: NDArray[np.float64]
-
-    @classmethod
-    def fit(cls, values: ArrayLike) -> Plane:
-        """Fit the plane to values [n, d], n and d at least 2, ignoring constant columns."""
-        rows = np.asarray(values, dtype=np.float64)
-        mean, spread = rows.mean(0), rows.std(0)
-        spread[rows.max(0) == rows.min(0)] = np.inf
-        _, strength, axes = np.linalg.svd((rows - mean) / spread, full_matrices=False)
-        axes = axes[:2] * np.sign(axes[:2].sum(1, keepdims=True))  # fixes the sign
-        return cls(mean, spread, axes, strength[:2] ** 2 / (strength**2).sum())
-
-    def project(self, values: ArrayLike) -> NDArray[np.float64]:
-        """Project values [n, d] onto the plane, [n, 2]."""
-        return (np.asarray(values, dtype=np.float64) - self.mean) / self.spread @ self.axes.T
+    rows = np.asarray(known, dtype=np.float64)
+    mean, spread = rows.mean(0), rows.std(0)
+    spread[rows.max(0) == rows.min(0)] = np.inf
+    rows, stars = (rows - mean) / spread, (stars - mean) / spread
+    _, strength, axes = np.linalg.svd(rows, full_matrices=False)
+    axes = axes[:2] * np.sign(axes[:2].sum(1, keepdims=True))  # fixes the sign
+    return rows @ axes.T, stars @ axes.T, strength[:2] ** 2 / (strength**2).sum()
 
 
 def draw_embedding(
-    plane: Plane,
-    groups: Mapping[str, ArrayLike],
-    named: Mapping[str, ArrayLike],
-    backdrop: tuple[str, ArrayLike],
-    path: Path,
+    groups: VectorsByName, named: VectorsByName, backdrop: tuple[str, NDArray[Any]], path: Path
 ) -> None:
     """Draw groups of representations [n, d] in colour, and named ones [d] as labelled stars.
 
     The backdrop, a name and representations [n, d], is drawn in grey behind them.
     """
+    known = [*groups.values(), backdrop[1]]
+    rows, stars, shares = _principal_plane(np.concatenate(known), np.stack(list(named.values())))
+    *clusters, behind = np.split(rows, np.cumsum([len(part) for part in known[:-1]]))
     figure = blank(11.0, 7.6)
     axes = figure.subplots()
-    grey = {"color": PALE, "lw": 0, "label": backdrop[0]}
-    axes.scatter(*plane.project(backdrop[1]).T, s=9, zorder=1, **grey)
+    axes.scatter(*behind.T, s=9, zorder=1, color=PALE, lw=0, label=backdrop[0])
     looks = zip(itertools.cycle(COLOURS), itertools.cycle(MARKERS), strict=False)
-    for (name, points), (colour, marker) in zip(groups.items(), looks, strict=False):
-        look = {"c": colour, "marker": marker, "alpha": 0.75, "lw": 0, "label": name}
-        axes.scatter(*plane.project(points).T, s=28, zorder=2, **look)
-    stars = plane.project(np.array(list(named.values())))
+    for name, points, (colour, marker) in zip(groups, clusters, looks, strict=False):
+        axes.scatter(*points.T, s=28, c=colour, marker=marker, alpha=0.75, lw=0, label=name)
     look = {"c": "white", "marker": "*", "edgecolors": INK, "lw": 1.3, "label": "real networks"}
     axes.scatter(*stars.T, s=190, zorder=4, **look)
     title = "Embedded graphs: z from structure alone"
@@ -98,7 +84,7 @@ def draw_embedding(
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["bottom", "left"]].set_color(PALE)
     axes.tick_params(labelsize=8, colors=MUTED, length=0)
-    first, second = (f"principal component, {share:.0%} of variance" for share in plane.share)
+    first, second = (f"principal component, {share:.0%} of variance" for share in shares)
     axes.set_xlabel(f"first {first}", fontsize=9, color=MUTED)
     axes.set_ylabel(f"second {second}", fontsize=9, color=MUTED)
     beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
@@ -144,12 +130,9 @@ def _label(figure: Any, axes: Any, names: Sequence[str], points: NDArray[Any]) -
 
 def blank(width: float, height: float) -> Any:
     """Make an empty figure; width and height in inches."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        fix = "To get them: pip install 'artlas[demo]'"
-        raise ImportError(f"Figures need Matplotlib, which is not installed. {fix}") from error
+    agg = import_extra("matplotlib.backends.backend_agg", "Figures need Matplotlib", "demo")
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(width, height), dpi=130, layout="constrained", facecolor="white")
-    FigureCanvasAgg(figure)
+    agg.FigureCanvasAgg(figure)
     return figure

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artlas.embedding import table
-from artlas.errors import raise_read_error
+from artlas.errors import import_extra, raise_read_error
 from artlas.files import stored
 from artlas.files.atomic import atomic
 from artlas.files.untrusted import read_npz
@@ -107,8 +107,7 @@ def _write(index: Index, folder: Path) -> None:
     if folder.exists():
         if not (folder / FACTS).exists() and any(folder.iterdir()):
             shutil.rmtree(unfinished)
-            fix = "choose a folder that does not exist yet"
-            raise_read_error(folder, "this folder is no index", "other files in it", fix)
+            raise_read_error(folder, "this folder is no index", "other files", "choose a new one")
         shutil.rmtree(folder)
     unfinished.rename(folder)
 
@@ -116,8 +115,7 @@ def _write(index: Index, folder: Path) -> None:
 def load(folder: Path) -> Index:
     """Load an index that :func:`build` wrote."""
     if not (folder / FACTS).is_file():
-        fix = "make one with artlas search build"
-        raise_read_error(folder, "there is no index here", f"no {FACTS}", fix)
+        raise_read_error(folder, "there is no index here", f"no {FACTS}", "run artlas search build")
     large = (folder / INDEX).exists()
     approximate = _usearch().Index.restore(str(folder / INDEX)) if large else None
     return Index(read_npz(folder / ROWS), stored.read_json(folder / FACTS), approximate)
@@ -138,9 +136,5 @@ def _build_approximate(points: NDArray[np.float32]) -> Any:
 
 
 def _usearch() -> Any:
-    try:
-        import usearch.index
-    except ImportError as error:
-        wrong = f"More than {EXACT:,} graphs are searched by usearch, which is not installed."
-        raise ImportError(f"{wrong} To fix this: pip install 'artlas[search]'") from error
-    return usearch.index
+    needed = f"More than {EXACT:,} graphs are searched by usearch"
+    return import_extra("usearch.index", needed, "search")

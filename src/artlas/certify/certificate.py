@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,45 +82,38 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain values for JSON; an interval becomes [low, high]."""
-        per_graph: dict[str, Array | NDArray[np.int64] | Interval] = {
-            "nodes": self.sizes[:, 0],
-            "edges": self.sizes[:, 1],
-            "residual": self.residuals,
-            "eta": self.amortisation_error,
-            "delta": self.excess,
-            "nearest": self.nearest_energy,
-            "coverage": self.coverage,
-            "ceiling": self.coverage_bound,
-            "energies": self.energies,
-            "least_energies": self.least_energies,
-        }
-        per_pair = {"graphs": self.pairs, "d": self.distances, "apart": self.coordinate_distances}
         return {
             "verdict": self.verdict,
-            "statements": [
-                {**dataclasses.asdict(statement), "verdict": statement.verdict}
-                for statement in self.statements
-            ],
+            "statements": [asdict(s) | {"verdict": s.verdict} for s in self.statements],
             "radius": [float(end) for end in self.covering_radius],
             "tolerance": TOLERANCE,
             "weights": self.weights,
             "seed": self.seed,
             "graphs_given": self.graphs_given,
-            "graphs": [
-                {"name": name} | {key: _at(value, g) for key, value in per_graph.items()}
-                for g, name in enumerate(self.names)
-            ],
-            "pairs": [
-                {key: _at(value, p) for key, value in per_pair.items()}
-                for p in range(len(self.pairs))
-            ],
+            "graphs": _records(
+                name=self.names,
+                nodes=self.sizes[:, 0],
+                edges=self.sizes[:, 1],
+                residual=self.residuals,
+                eta=self.amortisation_error,
+                delta=self.excess,
+                nearest=self.nearest_energy,
+                coverage=self.coverage,
+                ceiling=self.coverage_bound,
+                energies=self.energies,
+                least_energies=self.least_energies,
+            ),
+            "pairs": _records(graphs=self.pairs, d=self.distances, apart=self.coordinate_distances),
         }
 
 
-def _at(value: Any, index: int) -> Any:
-    if isinstance(value, Interval):
-        return [value.low[index].tolist(), value.high[index].tolist()]
-    return value[index].tolist()
+def _records(**columns: ArrayLike | Interval) -> list[dict[str, Any]]:
+    """Turn columns into one dictionary per row; an interval becomes [low, high]."""
+    arrays = (
+        np.stack(v, 1) if isinstance(v, Interval) else np.asarray(v) for v in columns.values()
+    )
+    rows = zip(*(array.tolist() for array in arrays), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def judge_statements(

@@ -49,12 +49,9 @@ def certify(
     names = tuple(labels[g] for g in chosen)
     largest = int(graphs.sizes.argmax())
     if (nodes := int(graphs.sizes[largest])) > MOST_NODES:
-        raise_graph_error(
-            f"{names[largest]}: this graph is too large for the iterative solver",
-            f"{nodes:,} nodes",
-            f"leave out graphs of more than {MOST_NODES:,} nodes, or pass neighbourhoods in them "
-            "(artlas.ego_graphs)",
-        )
+        wrong = f"{names[largest]}: this graph is too large for the iterative solver"
+        fix = "leave it out, or pass neighbourhoods in it (artlas.ego_graphs)"
+        raise_graph_error(wrong, f"{nodes:,} nodes, more than {MOST_NODES:,}", fix)
     drawn = np.stack(np.triu_indices(len(graphs), 1), axis=1).astype(np.int64)
     if len(drawn) > pairs:
         drawn = drawn[np.sort(rng.choice(len(drawn), pairs, replace=False))]

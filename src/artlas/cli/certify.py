@@ -17,7 +17,7 @@ from rich.table import Table
 from artlas.certify import HOLDS, TOLERANCE, VIOLATED, Certificate
 from artlas.certify import certify as certify_graphs
 from artlas.cli.common import Format, Inputs, Model, error_console, exit_on_errors
-from artlas.cli.inputs import find_inputs
+from artlas.cli.embed import find_inputs
 from artlas.errors import GraphError, raise_graph_error
 from artlas.files import stored
 from artlas.graphs.collection import Graphs
@@ -96,15 +96,7 @@ def _read(inputs: list[str], format: str | None) -> tuple[list[str], Graphs]:
 def _print(certificate: Certificate, quiet: bool) -> None:
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
     if not quiet:
-        checked, (low, high) = len(certificate.names), certificate.covering_radius
-        console.print(_graph_table(certificate))
-        console.print(_statement_table(certificate))
-        console.print(
-            f"Covering radius of the atlas over these {checked} graphs: [{low:.4f}, {high:.4f}].\n"
-            f"{checked} of {certificate.graphs_given} graphs, {len(certificate.pairs)} pairs, "
-            f"seed {certificate.seed}; tolerance {TOLERANCE:g}, single precision.\n{NOTE}",
-            markup=False,
-        )
+        _print_tables(console, certificate)
     for s in certificate.statements:
         if s.violated:
             text = f"{s.name}, {s.formula}: violated for {', '.join(s.violated)}"
@@ -120,7 +112,7 @@ def _print(certificate: Certificate, quiet: bool) -> None:
     console.print(text, markup=False, soft_wrap=True)
 
 
-def _graph_table(certificate: Certificate) -> Table:
+def _print_tables(console: Console, certificate: Certificate) -> None:
     table = Table(title="per graph")
     table.add_column("graph", overflow="fold")
     for head, _ in COLUMNS.values():
@@ -129,14 +121,18 @@ def _graph_table(certificate: Certificate) -> Table:
         values = ((graph[key], text) for key, (_, text) in COLUMNS.items())
         cells = (text.format(*np.atleast_1d(value)) for value, text in values)
         table.add_row(escape(graph["name"]), *cells)
-    return table
-
-
-def _statement_table(certificate: Certificate) -> Table:
+    console.print(table)
     table = Table("statement", "formula", title="statements, by graphs or pairs")
     for head in ("holds", "not decided", "violated", "least slack"):
         table.add_column(head, justify="right")
     for s in certificate.statements:
         counts = (str(count) for count in (s.holds, s.undecided, len(s.violated)))
         table.add_row(s.name, s.formula, *counts, "-" if s.slack is None else f"{s.slack:.1e}")
-    return table
+    console.print(table)
+    checked, (low, high) = len(certificate.names), certificate.covering_radius
+    console.print(
+        f"Covering radius of the atlas over these {checked} graphs: [{low:.4f}, {high:.4f}].\n"
+        f"{checked} of {certificate.graphs_given} graphs, {len(certificate.pairs)} pairs, "
+        f"seed {certificate.seed}; tolerance {TOLERANCE:g}, single precision.\n{NOTE}",
+        markup=False,
+    )

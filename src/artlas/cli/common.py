@@ -14,7 +14,8 @@ Inputs = Annotated[
     list[str], typer.Argument(help="Graph files, or folders of them; - reads standard input.")
 ]
 GraphFile = Annotated[Path, typer.Argument(help="A file of one or more graphs.")]
-Model = Annotated[str, typer.Option(help="A shipped model (graph, node) or a folder of weights.")]
+MODEL_HELP = "A shipped model (graph, node) or a folder of weights."
+Model = Annotated[str, typer.Option(help=MODEL_HELP)]
 Format = Annotated[
     str | None, typer.Option(help="File format, where neither name nor content shows it.")
 ]

@@ -14,11 +14,12 @@ import numpy as np
 import torch
 import typer
 from numpy.typing import NDArray
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.table import Table
 
 import artlas
 from artlas import ART, ArtConfig, Graphs, PretrainConfig, datasets, evaluation, figures, kernels
-from artlas.cli import demo_tables
 from artlas.cli.common import exit_on_errors
 from artlas.cli.progress import TrainingBar
 from artlas.datasets import Dataset
@@ -26,10 +27,11 @@ from artlas.evaluation.controls import CONTROLS
 from artlas.files import stored
 from artlas.training import loop
 from artlas.training.coverage import CoverageObjective
-from artlas.training.sources import structure_only
+from artlas.training.sources import Sources, structure_only
 
 BATCH, RATE, CLIP = 64, 1e-3, 5.0
 NEIGHBOURS = 5
+TRAINED, UNTRAINED = "ART z, trained", "ART z, untrained"
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "networkx")
 Vectors = NDArray[np.float32]
 
@@ -61,7 +63,7 @@ def demo(
 
     config = ArtConfig(seed=seed)
     untrained, model, shipped = ART(config), ART(config), artlas.load("graph")
-    domains = {name: half.graphs for name, (half, _) in halves.items()}
+    domains = {name: structure_only(half.graphs) for name, (half, _) in halves.items()}
     losses = _train(console, model, domains, steps, seed)
 
     unseen = tests | {"networks": networks}
@@ -69,21 +71,21 @@ def demo(
         name: {"before": _fit(untrained, data.graphs), "after": _fit(model, data.graphs)}
         for name, data in unseen.items()
     }
-    demo_tables.print_alignment(console, alignment)
+    _print_alignment(console, alignment)
 
     episodes = {name: evaluation.draw_episodes(data.labels) for name, data in tests.items()}
     accuracy = {
         name: _accuracies(model, untrained, shipped, data, episodes[name])
         for name, data in tests.items()
     }
-    demo_tables.print_accuracy(console, tests, accuracy)
+    _print_accuracy(console, tests, accuracy)
 
     structure = {}  # vectors with degree / maximum degree as the only feature, [G, K + M]
     for name, data in unseen.items():
         graphs = data.graphs.with_features(datasets.relative_degree(data.graphs))
         structure[name] = np.asarray(model.embed(graphs, "paper"))
     described = _describe_networks(model, networks, tests["families"], structure)
-    demo_tables.print_networks(console, described, NEIGHBOURS)
+    _print_networks(console, described)
     files = _draw(console, model, tests["families"], networks, structure, out)
 
     settings = {"steps": steps, "seed": seed, "quick": quick, "optimiser": "Adam", "rate": RATE}
@@ -116,15 +118,12 @@ def demo(
     console.print(f"[dim]{time.perf_counter() - start:.0f} s in total.[/]")
 
 
-def _train(
-    console: Console, model: ART, domains: dict[str, Graphs], steps: int, seed: int
-) -> list[float]:
+def _train(console: Console, model: ART, domains: Sources, steps: int, seed: int) -> list[float]:
     """Pretrain the model for so many steps, or until Ctrl-C; return the loss of every step."""
     console.print(
         f"Training {steps} steps on structure alone, without features or labels.\n"
         "Ctrl-C ends it early and keeps what was learnt."
     )
-    structures = {name: structure_only(graphs) for name, graphs in domains.items()}
     training = PretrainConfig(batch=BATCH, rate=RATE, clip=CLIP, seed=seed)
     losses: list[float] = []
     try:
@@ -134,8 +133,8 @@ def _train(
                 losses.append(at.loss)
                 bar.show_training(at)
 
-            objective = CoverageObjective(model, structures)
-            loop.train(objective, structures, training, report=show, steps=steps)
+            objective = CoverageObjective(model, domains)
+            loop.train(objective, domains, training, report=show, steps=steps)
     except KeyboardInterrupt:
         done = f"Stopped by Ctrl-C after {len(losses)} of {steps} steps: kept, and tested now."
         console.print(done, style="yellow")
@@ -171,8 +170,8 @@ def _accuracies(
     """Evaluate the models' representations and the controls on the same episodes."""
     graphs = data.graphs
     vectors: dict[str, Any] = {
-        demo_tables.TRAINED: model.embed(graphs, "paper"),
-        demo_tables.UNTRAINED: untrained.embed(graphs, "paper"),
+        TRAINED: model.embed(graphs, "paper"),
+        UNTRAINED: untrained.embed(graphs, "paper"),
         "ART q alone, trained": model.embed(graphs, "coordinates"),
         "ART H alone, trained": model.embed(graphs, "features"),
         "ART z, shipped weights": shipped.embed(graphs, "paper"),
@@ -209,13 +208,68 @@ def _draw(
     """Draw both figures and return their files; without Matplotlib say how to get them."""
     files = [folder / "atlas.png", folder / "embedding.png"]
     known = structure["families"]
-    plane = figures.Plane.fit(np.concatenate([known, structure["digits"]]))
     groups = {name: known[families.labels == c] for c, name in enumerate(families.names)}
     named = dict(zip(networks.names, structure["networks"], strict=True))
     try:
         figures.draw_atlas(model.atlas.relations().detach().numpy(), files[0])
-        figures.draw_embedding(plane, groups, named, ("digits", structure["digits"]), files[1])
+        figures.draw_embedding(groups, named, ("digits", structure["digits"]), files[1])
     except ImportError as error:
         console.print(str(error), style="yellow", markup=False, soft_wrap=True)
         return []
     return files
+
+
+def _print_alignment(console: Console, alignment: dict[str, dict[str, dict[str, float]]]) -> None:
+    """Print coverage and gain of the unseen graphs before and after training."""
+    for name, fits in alignment.items():
+        coverage = " -> ".join(f"{fit['coverage']:.4f}" for fit in fits.values())
+        gain = " -> ".join(f"{fit['gain']:z.2%}" for fit in fits.values())
+        console.print(f"[bold]{name}[/], unseen: coverage {coverage}, gain {gain} by training")
+    console.print(
+        "[dim]coverage is the loss; gain is the share of the independent coupling's energy\n"
+        "that alignment saves; at 0 the couplings do not distinguish nodes.[/]\n"
+    )
+
+
+def _print_accuracy(
+    console: Console, tests: dict[str, Dataset], accuracy: dict[str, dict[str, evaluation.Accuracy]]
+) -> None:
+    """Print the accuracy of every representation, and whether it beats the controls."""
+    best = {name: max(rows, key=lambda row: rows[row].mean) for name, rows in accuracy.items()}
+    cells = []
+    for row in next(iter(accuracy.values())):
+        cells.append([f"control: {row}" if row in CONTROLS else row])
+        for name, rows in accuracy.items():
+            text = f"{100 * rows[row].mean:.1f} ± {100 * rows[row].std:.1f}"
+            cells[-1].append(f"[bold green]{text}[/]" if row == best[name] else text)
+    heads = [f"{name}, {len(data.names)} classes" for name, data in tests.items()]
+    title = "5-shot accuracy, %: mean ± deviation over 50 episodes, nearest class mean"
+    _print_table(console, title, ["representation", *heads], cells)
+    for name, rows in accuracy.items():
+        change, error = rows[TRAINED].difference_from(rows[UNTRAINED])
+        console.print(
+            f"[bold]{name}[/]: {evaluation.compare_with_controls(rows, CONTROLS)} "
+            f"Training changed z by {100 * change:+.1f} points ({100 * error:.1f})."
+        )
+    console.print()
+
+
+def _print_networks(console: Console, networks: dict[str, dict[str, Any]]) -> None:
+    """Print each real network's size, fit, and the family of most of its nearest graphs."""
+    rows = []
+    for name, row in networks.items():
+        family, votes = max(row["neighbours"].items(), key=lambda item: item[1])
+        sizes = [f"{row['nodes']}", f"{row['edges']}", f"{row['coverage']:.3f}"]
+        rows.append([name, *sizes, f"{row['gain']:z.1%}", f"{family} {votes}/{NEIGHBOURS}"])
+    heads = ["network", "nodes", "edges", "coverage", "gain", "nearest family"]
+    title = f"Real networks, and their {NEIGHBOURS} nearest family graphs by z"
+    _print_table(console, title, heads, rows)
+
+
+def _print_table(console: Console, title: str, heads: list[str], rows: list[list[str]]) -> None:
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    for head in heads:
+        table.add_column(head, justify="left" if head in (heads[0], "nearest family") else "right")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)

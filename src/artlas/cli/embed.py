@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import sys
 import tempfile
 from collections.abc import Callable
 from datetime import timedelta
@@ -16,7 +18,7 @@ from rich.text import Text
 
 from artlas import kernels
 from artlas.cli.common import Format, Inputs, Model, error_console, exit_on_errors
-from artlas.cli.inputs import find_inputs
+from artlas.embedding.pieces import Input
 from artlas.embedding.ray_engine import Cluster, ClusterError
 from artlas.embedding.run import BUDGET, Run, Summary
 from artlas.embedding.run import Progress as At
@@ -77,6 +79,30 @@ def embed(
         console.print(f"{outcome.graphs:,} graphs in {out}", markup=False)
     if outcome.failures:
         raise typer.Exit(1)
+
+
+def find_inputs(names: list[str], format: str | None, folder: Path) -> list[Input]:
+    """List the files to read: a folder that is not itself a dataset stands for its files.
+
+    Standard input is copied into ``folder`` and identified by its hash, as the copy's name and date
+    differ each time.
+    """
+    inputs = []
+    for name in names:
+        place = Path(name)
+        if name == "-":
+            path, digest = folder / "standard-input", hashlib.sha256()
+            with open(path, "wb") as out:
+                while block := sys.stdin.buffer.read(1 << 20):
+                    digest.update(block)
+                    out.write(block)
+            inputs.append(Input(path, "-", format, digest.hexdigest()))
+        elif place.is_dir() and not any(place.glob("*_A.txt")):
+            files = sorted(p for p in place.iterdir() if p.is_file() and not p.name.startswith("."))
+            inputs += [Input(path, f"{place.name}/{path.name}", format) for path in files]
+        else:
+            inputs.append(Input(place, name, format))
+    return inputs
 
 
 class _AlignedShare(ProgressColumn):

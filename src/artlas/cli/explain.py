@@ -31,8 +31,7 @@ def explain(
             fix = f"pass --number from 0 to {len(graphs) - 1}"
             raise_read_error(graph, f"there is no graph {number}", f"{len(graphs)}", fix)
         title = graph.name if len(graphs) == 1 else f"{graph.name}, graph {number}"
-        reference = pretraining_coverage.load(model)
-        explanation = explain_graph(loaded, graphs[number], title, reference)
+        explanation = explain_graph(loaded, graphs[number], title, pretraining_coverage.load(model))
         with atomic(out) as file:
             file.write(render(explanation).encode())
     error_console().print(f"Wrote {out}", markup=False)

@@ -7,17 +7,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from artlas.cli.common import exit_on_errors
+from artlas.cli.common import MODEL_HELP, exit_on_errors
 from artlas.errors import GraphError
 from artlas.files import stored
 from artlas.method import checkpoint
 
 
-def info(
-    model: Annotated[
-        str, typer.Argument(help="A shipped model (graph, node) or a folder of weights.")
-    ],
-) -> None:
+def info(model: Annotated[str, typer.Argument(help=MODEL_HELP)]) -> None:
     """Print a model's settings, sources and model card."""
     console = Console(highlight=False, soft_wrap=True)
     with exit_on_errors(GraphError):

@@ -51,10 +51,9 @@ def pretrain(
     resume: Resume = False,
 ) -> None:
     """Learn an atlas from unlabelled graphs, one domain per file."""
-    training = parse_settings(
-        epochs=epochs, batch=batch, rate=rate, seed=seed, plateau=plateau, patience=patience
-    )
-    run(lambda verbose: load_files(inputs, centres, seed, verbose), training, preset, out, resume)
+    settings: dict[str, Any] = {"epochs": epochs, "batch": batch, "rate": rate, "seed": seed}
+    settings |= {"plateau": plateau, "patience": patience}
+    run(lambda verbose: load_files(inputs, centres, seed, verbose), settings, preset, out, resume)
 
 
 def load_files(paths: list[Path], centres: int, seed: int, verbose: bool) -> Sources:
@@ -73,27 +72,23 @@ def load_files(paths: list[Path], centres: int, seed: int, verbose: bool) -> Sou
     return sources
 
 
-def parse_settings(**options: Any) -> PretrainConfig:
-    """Turn the training options into settings; an invalid one is a usage error."""
-    try:
-        return PretrainConfig(**options)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
-
-
 def run(
-    load: Callable[[bool], Sources], training: PretrainConfig, preset: str, out: Path, resume: bool
+    load: Callable[[bool], Sources], settings: dict[str, Any], preset: str, out: Path, resume: bool
 ) -> None:
     """Load the domains and train, with a progress bar on the first of several processes."""
-    first, seed = distributed.rank() == 0, training.seed
-    console = error_console(quiet=not first)
-    presets = {"paper": ArtConfig(seed=seed), "released": ArtConfig.released(seed=seed)}
+    presets: dict[str, Any] = {"paper": ArtConfig, "released": ArtConfig.released}
     if preset not in presets:
         raise typer.BadParameter(f"--preset is paper or released, got {preset!r}.")
+    try:
+        training = PretrainConfig(**settings)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    config, first = presets[preset](seed=training.seed), distributed.rank() == 0
+    console = error_console(quiet=not first)
     stopped = f"Stopped by Ctrl-C; progress is kept in {out}. Add --resume to continue."
     errors = (GraphError, TrainingError, FileExistsError, ValueError)
     with exit_on_errors(*errors, interrupted=stopped, quiet=not first):
         sources = load(first)
         with TrainingBar(console) as bar:
-            train(sources, presets[preset], training, out, resume, bar.show_training)
+            train(sources, config, training, out, resume, bar.show_training)
     console.print(f"The model is in {out}.", markup=False)

@@ -14,6 +14,7 @@ from artlas.learning.heads import HEADS, SupportScaler
 
 # From support [S, d], its labels [S] and queries [Q, d] to the queries' classes [Q].
 Classify = Callable[[NDArray[np.float64], NDArray[Any], NDArray[np.float64]], NDArray[np.int64]]
+Head = str | Classify
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,10 +35,9 @@ class Accuracy:
     def difference_from(self, other: Accuracy) -> tuple[float, float]:
         """Compute the mean paired difference from ``other``, and its standard error."""
         if len(self.episodes) != len(other.episodes):
-            raise ValueError(
-                f"A paired difference needs the same episodes; got {len(self.episodes)} and "
-                f"{len(other.episodes)}. To fix this, evaluate both on the same list of episodes."
-            )
+            counts = f"{len(self.episodes)} and {len(other.episodes)}"
+            wrong = f"A paired difference needs the same episodes; got {counts}."
+            raise ValueError(f"{wrong} To fix this, evaluate both on the same list of episodes.")
         difference = self.episodes - other.episodes
         return float(difference.mean()), float(difference.std() / len(difference) ** 0.5)
 
@@ -47,10 +47,7 @@ class Accuracy:
 
 
 def evaluate(
-    values: ArrayLike,
-    labels: ArrayLike,
-    episodes: Sequence[Episode],
-    head: str | Classify = "prototype",
+    values: ArrayLike, labels: ArrayLike, episodes: Sequence[Episode], head: Head = "prototype"
 ) -> Accuracy:
     """Fit a head on each episode's support and score its queries; values [G, d], labels [G].
 
@@ -65,7 +62,7 @@ def evaluate(
 
 
 def predict(
-    values: ArrayLike, labels: ArrayLike, episode: Episode, head: str | Classify = "prototype"
+    values: ArrayLike, labels: ArrayLike, episode: Episode, head: Head = "prototype"
 ) -> NDArray[np.int64]:
     """Classify the queries of an episode, [Q], from values [G, d] and the support's labels.
 

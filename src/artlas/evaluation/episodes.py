@@ -33,9 +33,7 @@ def draw_episode(labels: ArrayLike, seed: int, shots: int = 5, queries: int = 50
         wrong = f"Episodes need one label per example; got shape {list(values.shape)}."
         raise ValueError(f"{wrong} To fix this, pass a vector of class numbers.")
     if shots < 1 or queries < 1:
-        raise ValueError(
-            f"Episodes need at least one shot and one query per class; got {shots} and {queries}."
-        )
+        raise ValueError(f"Episodes need at least one shot and query; got {shots} and {queries}.")
     rng = np.random.default_rng(seed)
     support, query = [], []
     for label in np.unique(values):
@@ -54,10 +52,8 @@ def draw_episodes(
     drawn = [draw_episode(labels, seed + r, shots, queries) for r in range(count)]
     kept = [episode for episode in drawn if len(episode.query)]
     if not kept:
-        raise ValueError(
-            f"No episode has a query: {count} were requested, and every class has at most "
-            f"{shots} members. To fix this, request at least one episode, or lower shots."
-        )
+        wrong = f"No episode has a query; got {count}, of classes of at most {shots} members."
+        raise ValueError(f"{wrong} To fix this, request at least one episode, or lower shots.")
     return kept
 
 

@@ -94,12 +94,10 @@ def _drawing(e: Explanation, side: int = 620) -> str:
             f"fill='{colour[int(role)]}' fill-opacity={0.35 + 0.65 * share[role]:.2f} "
             f"stroke=white><title>{name}: {top}</title></circle>"
         )
-    legend = "".join(
-        _legend(
-            i, side + 20, f"role {role + 1}: {counts[role]} node{'s' if counts[role] != 1 else ''}"
-        )
-        for i, role in enumerate(by_frequency[:12])
-    )
+    legend = ""
+    for rank, role in enumerate(by_frequency[:12]):
+        nodes = "1 node" if counts[role] == 1 else f"{counts[role]} nodes"
+        legend += _legend(rank, side + 20, f"role {role + 1}: {nodes}")
     return (
         f"<svg id=graph viewBox='0 0 {side + 170} {side}' width={side + 170} role=img "
         f"aria-label='the graph, coloured by role'><path d='{lines}' stroke='{PALE}' fill=none />"
@@ -149,19 +147,16 @@ def _map(e: Explanation, reference: PretrainingCoverage) -> str:
     known = np.concatenate(list(reference.domains.values()))
     mean, spread = known.mean(0), np.maximum(known.std(0), 1e-9)
     _, _, axes = np.linalg.svd((known - mean) / spread, full_matrices=False)
-
     points = (np.concatenate([known, e.coordinates[None]]) - mean) / spread @ axes[:2].T
     low, high = points.min(0), points.max(0)
     points = 12 + [width - 24, height - 24] * (points - low) / np.maximum(high - low, 1e-9)
     ends = np.cumsum([len(q) for q in reference.domains.values()])
+    *domains, ((x, y),) = np.split(points, ends)
     marks = []
-    for i, (name, places) in enumerate(
-        zip(reference.domains, np.split(points, ends), strict=False)
-    ):
+    for i, (name, places) in enumerate(zip(reference.domains, domains, strict=True)):
         circles = "".join(f"<circle cx={x:.1f} cy={y:.1f} r=3 />" for x, y in places)
         marks.append(f"<g fill='{_colour(i)}' fill-opacity=.55>{circles}</g>")
         marks.append(_legend(i, width + 16, html.escape(name)))
-    x, y = points[-1]
     star = f"<text x={x:.1f} y={y + 8:.1f} font-size=26 text-anchor=middle fill='{INK}'>★</text>"
     return (
         f"<svg id=map viewBox='0 0 {width + 150} {height}' width={width + 150} role=img "

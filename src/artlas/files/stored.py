@@ -26,9 +26,8 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         with safe_open(path, framework="pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError) as error:
-        raise_read_error(
-            path, "this is not a whole safetensors file", quoted(str(error)), "write it again"
-        )
+        wrong, got = "this is not a whole safetensors file", quoted(str(error))
+        raise_read_error(path, wrong, got, "write it again")
 
 
 def write_json(path: Path, content: Any, durable: bool = True) -> None:

@@ -68,8 +68,7 @@ def read_bytes(path: Path) -> bytes:
                     got = f"more than {allowed:,} bytes from {packed:,}"
                     raise_read_error(path, "this unpacks to far too much", got, _BY_HAND)
     except _STREAM_ERRORS as error:
-        wrong, fix = "this cannot be unpacked", "download or compress it again"
-        raise_read_error(path, wrong, str(error), fix)
+        raise_read_error(path, "this cannot be unpacked", str(error), "download it again")
     return out.getvalue()
 
 
@@ -109,8 +108,7 @@ def open_archive(path: Path) -> zipfile.ZipFile:
 def _check_members(path: Path, archive: zipfile.ZipFile) -> None:
     members = archive.infolist()
     if len(members) > MOST_MEMBERS:
-        got = f"{len(members):,}"
-        raise_read_error(path, "the archive has too many members", got, _BY_HAND)
+        raise_read_error(path, "the archive has too many members", f"{len(members):,}", _BY_HAND)
     for member in members:
         name, got = PurePosixPath(member.filename.replace("\\", "/")), quoted(member.filename)
         drive = len(name.parts) > 0 and name.parts[0].endswith(":")
@@ -155,8 +153,7 @@ def _copy_member(
                     raise_read_error(path, "a member is longer than the archive says", got, _NEVER)
                 out.write(block)
     except (*_ARCHIVE_ERRORS, RuntimeError) as error:
-        wrong, got = "a member of the archive cannot be unpacked", f"{name}: {error}"
-        raise_read_error(path, wrong, got, "download it again")
+        raise_read_error(path, "a member cannot be unpacked", f"{name}: {error}", "download again")
 
 
 def read_npz(path: Path, only: Collection[str] | None = None) -> dict[str, NDArray[Any]]:
@@ -168,8 +165,7 @@ def read_npz(path: Path, only: Collection[str] | None = None) -> dict[str, NDArr
             if member.filename.endswith(".npy") and (only is None or name in only):
                 arrays[name] = _read_npy(path, archive, member)
     if not arrays:
-        wrong, got = "the archive holds no arrays", "no .npy member"
-        raise_read_error(path, wrong, got, "write it by numpy.savez")
+        raise_read_error(path, "the archive holds no arrays", "no .npy member", "use numpy.savez")
     return arrays
 
 
@@ -179,8 +175,7 @@ def _read_npy(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> 
         with archive.open(member) as stream:
             shape, fortran, dtype = _npy_header(stream)
             if dtype.hasobject:
-                got = f"{where} of Python objects, which could run code"
-                safe = "store plain arrays instead"
+                got, safe = f"{where}, which could run code", "store plain arrays instead"
                 raise_read_error(path, "the file holds pickled objects", got, safe)
             if dtype.kind not in "biufcSU" or dtype.itemsize == 0 or dtype.subdtype is not None:
                 got = f"{where} of {quoted(str(dtype))}"
@@ -191,12 +186,11 @@ def _read_npy(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> 
                 raise_read_error(path, "an array is not as long as its header says", got, fix)
             array: NDArray[Any] = np.empty(count, dtype=dtype)
             view, filled = array.view(np.uint8).reshape(-1), 0
-            while filled < size:
-                block = stream.read(min(BLOCK, size - filled))
-                if not block:
-                    raise_read_error(path, "an array ends too early", where, fix)
+            while block := stream.read(min(BLOCK, size - filled)):
                 view[filled : filled + len(block)] = np.frombuffer(block, dtype=np.uint8)
                 filled += len(block)
+            if filled < size:
+                raise_read_error(path, "an array ends too early", where, fix)
             stream.read(1)  # zipfile compares the checksum when it reaches the end
     except (*_ARCHIVE_ERRORS, RuntimeError) as error:
         raise_read_error(path, "an array cannot be unpacked", f"{where}: {error}", fix)
@@ -212,8 +206,6 @@ def _npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
         shape, fortran, dtype = _NPY_HEADERS[version](stream)
         if len(shape) > 32 or not all(type(n) is int and 0 <= n < 2**48 for n in shape):
             raise ValueError(f"shape {list(shape)}")
-    except RuntimeError:
-        raise
     except Exception as error:  # the header is a Python literal: its parser raises many kinds
         raise OSError(f"not a NumPy header ({quoted(str(error))})") from error
     return shape, fortran, dtype

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas.errors import quoted, raise_read_error
+from artlas.errors import import_extra, quoted, raise_read_error
 
 MOST_CHARACTERS = 10_000
 MOST_ATOMS = 1_000  # RDKit's search for rings takes a second and gigabytes not far above it
@@ -48,10 +48,9 @@ def parse(
 
     Each row is a place, a line or None, and the SMILES; errors name the first two.
     """
-    try:
-        from rdkit import Chem, rdBase
-    except ImportError as error:
-        raise ImportError("SMILES need RDKit: pip install 'artlas[chem]'") from error
+    import_extra("rdkit", "SMILES need RDKit", "chem")
+    from rdkit import Chem, rdBase
+
     sizes, features, bonds = list[int](), list[NDArray[np.float32]](), list[NDArray[np.int64]]()
     nodes = 0
     with rdBase.BlockLogs():

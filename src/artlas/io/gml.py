@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from artlas.errors import ReadError, quoted
+from artlas.errors import ReadError, import_extra, quoted
 from artlas.files.untrusted import read_text
 from artlas.io.assembly import Reading
 from artlas.io.graph_builder import GraphBuilder, scalar
@@ -34,10 +33,7 @@ _FIX = "correct it or write the file anew"
 
 def read(path: Path) -> Reading:
     """Read the graphs of a GML file, one for each ``graph [ ... ]``."""
-    try:
-        networkx = import_module("networkx")
-    except ImportError as error:
-        raise ImportError("GML needs NetworkX: pip install 'artlas[demo]'") from error
+    networkx = import_extra("networkx", "GML needs NetworkX", "demo")
     text = read_text(path)
     build, labels = GraphBuilder(path, len(text)), list[Any]()
     build.line_of = lambda at: text.count("\n", 0, at) + 1  # counted only for an error

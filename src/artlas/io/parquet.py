@@ -5,14 +5,13 @@ Lists are taken as Arrow holds them, offsets and one flat array, so a row costs 
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas.errors import raise_read_error
+from artlas.errors import import_extra, raise_read_error
 from artlas.graphs.ragged import pointer, ranges
 from artlas.io.assembly import Reading, assemble, check_announced
 from artlas.io.parquet_process import read_table
@@ -23,10 +22,7 @@ _COLUMNS = {"edge_index", *_ENDS[0], *_ENDS[1], "num_nodes", "x", "node_feat", "
 
 def read(path: Path) -> Reading:
     """Read the graphs of a Parquet file, one for every row."""
-    try:
-        arrow = import_module("pyarrow")
-    except ImportError as error:
-        raise ImportError("Parquet needs PyArrow: pip install 'artlas[parquet]'") from error
+    arrow = import_extra("pyarrow", "Parquet needs PyArrow", "parquet")
     content, size = read_table(path, _COLUMNS)
     table, guesses = _Table(path, content, arrow.types), list[str]()
     counts, ends = _edges(table)

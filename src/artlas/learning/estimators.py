@@ -86,16 +86,15 @@ class _Head(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the class of every row, [n]."""
-        rows = self._scaled(X)
-        predicted: NDArray[Any] = self.classes_[self.head_.predict(rows)]
-        return predicted
+        rows = self._scaled(X)  # first, as it refuses an estimator that is not fitted
+        return np.asarray(self.classes_[self.head_.predict(rows)])
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Compute the softmax of the scores, [n, C]."""
         return np.asarray(softmax(self._scores(X), axis=1))
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
-        rows = self._scaled(X)  # first, as it refuses an estimator that is not fitted
+        rows = self._scaled(X)
         return self.head_.scores(rows)
 
     def _scaled(self, X: Any) -> NDArray[np.float64]:

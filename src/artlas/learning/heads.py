@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -60,8 +59,7 @@ class Prototypes:
     def predict(self, queries: ArrayLike) -> NDArray[np.int64]:
         """Classify queries [Q, d] to [Q]."""
         values = _matrix(queries, "queries")
-        predicted: NDArray[np.int64] = self.classes[np.argmin(self._squares(values), axis=1)]
-        return predicted
+        return self.classes.take(np.argmin(self._squares(values), axis=1))
 
     def scores(self, queries: ArrayLike) -> NDArray[np.float64]:
         """Return the negative distances to the class means, [Q, C]."""
@@ -103,8 +101,7 @@ class Linear:
 
     def predict(self, queries: ArrayLike) -> NDArray[np.int64]:
         """Classify queries [Q, d] to [Q]."""
-        predicted: NDArray[np.int64] = self.classes[np.argmax(self.scores(queries), axis=1)]
-        return predicted
+        return self.classes.take(np.argmax(self.scores(queries), axis=1))
 
     def scores(self, queries: ArrayLike) -> NDArray[np.float64]:
         """Return the logits, [Q, C]."""
@@ -165,7 +162,7 @@ class _Logistic:
         weighted = self.weight[:, None] * shares
         ridge = np.ones((len(grad), 1))
         ridge[-1] = 1e-9  # a common shift of all biases changes nothing
-        inverse = 1 / (self._squares.T @ (weighted * (1 - shares)) + ridge)
+        inverse = 1 / ((self.rows**2).T @ (weighted * (1 - shares)) + ridge)
         step, residual = np.zeros_like(grad), grad.copy()
         scaled = inverse * residual
         direction, norm = scaled, float((residual * scaled).sum())
@@ -183,10 +180,6 @@ class _Logistic:
             previous, norm = norm, float((residual * scaled).sum())
             direction = scaled + norm / previous * direction
         return step
-
-    @cached_property
-    def _squares(self) -> NDArray[np.float64]:
-        return self.rows**2
 
 
 HEADS: dict[str, type[Prototypes] | type[Linear]] = {"prototype": Prototypes, "linear": Linear}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,7 +17,6 @@ from artlas.cli.pretrain import (
     Rate,
     Resume,
     Seed,
-    parse_settings,
     run,
 )
 from artlas.training.sources import Sources
@@ -44,10 +43,9 @@ def pretrain(
 ) -> None:
     """Learn an atlas from the unlabelled graphs of several datasets."""
     names = sources.split(",")
-    training = parse_settings(
-        epochs=epochs, batch=batch, rate=rate, seed=seed, plateau=plateau, patience=patience
-    )
-    run(lambda verbose: load_sources(names, root, centres, verbose), training, preset, out, resume)
+    settings: dict[str, Any] = {"epochs": epochs, "batch": batch, "rate": rate, "seed": seed}
+    settings |= {"plateau": plateau, "patience": patience}
+    run(lambda verbose: load_sources(names, root, centres, verbose), settings, preset, out, resume)
 
 
 def load_sources(
