@@ -139,6 +139,7 @@ def test_halves_are_disjoint_and_keep_every_class(families):
     assert ids[0] != set(data.halves(seed=1)[0].graphs.x[:, 0].tolist())
 
 
+@pytest.mark.slow
 def test_importing_artlas_imports_no_demo_dependency():
     heavy = ["typer", "rich", "sklearn", "matplotlib", "networkx"]
     # torch itself may load some of them: only what artlas adds counts.

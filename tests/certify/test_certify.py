@@ -48,6 +48,7 @@ def contains(interval, truth, slack=1e-6):
     assert (interval.high >= truth - slack).all(), (truth - interval.high).max()
 
 
+@pytest.mark.slow
 def test_every_interval_contains_the_exact_value(tiny):
     model, made, least, between = tiny
     energies = made.energies

@@ -54,6 +54,7 @@ def test_writes_figures_and_report_and_lists_them(quick):
     assert all(name in output for name in names)
 
 
+@pytest.mark.slow
 def test_prints_controls_and_comparison_for_both_datasets(quick):
     _, output, report = quick
     for row in ("ART z, trained", "ART z, untrained", "ART q alone", "ART H alone", *CONTROLS):

@@ -303,6 +303,7 @@ def test_a_finished_run_needs_no_ray(tmp_path, model, inputs, monkeypatch):
     assert len(embedding_table.read(out)) == 7
 
 
+@pytest.mark.slow
 def test_failures_of_ray_are_explained(ray):
     trace = "trace\nMemoryError: 9 GB\n\nThe above exception was the direct cause of ...\nadvice"
     with (
@@ -343,6 +344,7 @@ def test_without_ray_the_error_says_what_to_install(monkeypatch, tmp_path):
         ray_engine.Cluster(-1)
 
 
+@pytest.mark.slow
 def test_import_does_not_load_ray():
     code = """if True:
         import sys, artlas, artlas.cli, artlas.embedding.ray_engine

@@ -100,6 +100,7 @@ def test_far_near_and_usual_graphs_are_told_apart(model, karate):
     )
 
 
+@pytest.mark.slow
 def test_large_graphs_are_drawn_in_part(model):
     graph = artlas.Graphs.from_networkx([nx.barabasi_albert_graph(900, 2, seed=1)])
     made = explain(model, graph, "large")

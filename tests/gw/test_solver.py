@@ -53,6 +53,7 @@ def dense(graph):
     return graph.to_scipy(0).toarray().astype(np.float64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", [EXACT_ONLY, MIRROR_THEN_EXACT, SolverConfig(mirror=5, exact=0)])
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_energies_are_those_of_the_couplings_and_never_rise(config, diagonal):
@@ -71,6 +72,7 @@ def test_energies_are_those_of_the_couplings_and_never_rise(config, diagonal):
                 assert found.energies[g, k] == pytest.approx(exact, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_the_direction_is_an_optimum_of_the_transport_problem():
     """After one step from T the gap is <gradient, T - vertex>, whose least value POT knows."""
     rng = np.random.default_rng(1)

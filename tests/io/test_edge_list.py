@@ -224,6 +224,7 @@ IDS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pairs=IDS, delimiter=st.sampled_from(",;\t"))
 def test_what_csv_writes_comes_back(tmp_path, pairs, delimiter):

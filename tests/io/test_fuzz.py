@@ -44,6 +44,7 @@ def test_cases_are_the_same_every_time():
     assert changed > 550
 
 
+@pytest.mark.slow
 def test_the_judge_knows_right_from_wrong(tmp_path, monkeypatch):
     monkeypatch.setattr(fuzz, "SECONDS", 0.5)
     good = Graphs.from_edges((2, [[0, 1], [1, 0]]))
@@ -97,6 +98,7 @@ def test_the_peak_of_a_process_is_in_megabytes():
     assert 250 < float(made.stdout) < 350
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("end", "what"),
     [("os.kill(os.getpid(), signal.SIGKILL)", "died with -9"), ("time.sleep(60)", "stalled")],

@@ -243,6 +243,7 @@ def test_utf_16_and_latin_1_are_read(tmp_path):
         assert graphml.read(tmp_path / "a.graphml").graphs.ids.tolist() == ["é"]
 
 
+@pytest.mark.slow
 def test_defaults_cannot_be_made_to_explode(tmp_path):
     keys = "".join(
         f"<key id='k{i}' for='node' attr.type='int'><default>1</default></key>"

@@ -115,6 +115,7 @@ def test_compiled_and_plain_parser_agree(text, whole):
     assert outcome("native", text, dtype=dtype) == outcome("twin", text, dtype=dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not kernels.available(), reason="no compiled kernels in this install")
 def test_large_text_is_split_among_threads_without_a_seam(tmp_path):
     wanted = np.random.default_rng(0).integers(-(10**9), 10**9, (400_000, 3))
@@ -132,6 +133,7 @@ def test_large_text_is_split_among_threads_without_a_seam(tmp_path):
         torch.set_num_threads(threads)
 
 
+@pytest.mark.slow
 def test_packed_files(tmp_path):
     path = tmp_path / "n.csv.gz"
     path.write_bytes(gzip.compress(b"1,2\n3,4\n"))

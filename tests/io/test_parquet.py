@@ -88,6 +88,7 @@ PATH = [[0, 1, 1, 2], [1, 0, 2, 1]]
 BOTH = [[0, 1], [1, 0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "columns",
     [
@@ -110,6 +111,7 @@ def test_ways_to_write_edges(tmp_path, columns):
     assert reading.guesses == ([] if "num_nodes" in columns else [guessed])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [pa.int32(), pa.uint64(), pa.int8()])
 @pytest.mark.parametrize("outer", ["list", "large", "fixed"])
 def test_list_types(tmp_path, kind, outer):
@@ -168,6 +170,7 @@ def test_a_hundred_thousand_rows_are_fast(tmp_path):
     assert time.perf_counter() - start < 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
@@ -223,6 +226,7 @@ def test_refused_by_row(tmp_path, columns, message):
     assert "To fix this, " in str(error.value)
 
 
+@pytest.mark.slow
 def test_files_without_rows_and_other_files(tmp_path):
     with pytest.raises(ReadError, match="there are no rows"):
         parquet.read(table(tmp_path, {"edge_index": pa.list_(pa.int64())}, edge_index=[]))

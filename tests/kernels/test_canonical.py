@@ -36,6 +36,7 @@ def entries(rng, nodes, count, kind):
     return both
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["any", "both", "loop-free", "shuffled", "one missing"])
 @pytest.mark.parametrize("first", [0, 1])
 def test_entries_are_what_scipy_makes_of_them(kind, first):

@@ -41,6 +41,7 @@ def test_energies_and_gradients_of_the_unrolled_iterations(isa, K, M, D, steps):
     assert residual < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [2, 3, 20])
 @pytest.mark.parametrize("spread", [15.0, 22.0, 30.0, 60.0, 300.0])
 def test_logits_beyond_float32_scaling(isa, spread, steps):

@@ -73,6 +73,7 @@ def graph():
     return network(matrix, x=rng.random((700, 3)), y=rng.integers(0, 4, 700))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not kernels.available(), reason="no compiled kernels in this install")
 @pytest.mark.parametrize("config", [PprConfig(), PprConfig(most_nodes=9), PprConfig.released()])
 def test_compiled_and_plain_push_agree_to_the_bit(graph, config):

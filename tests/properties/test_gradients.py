@@ -14,6 +14,7 @@ def graphs():
     return from_dense(awkward(np.random.default_rng(0))[1:6])
 
 
+@pytest.mark.slow
 def test_gradcheck_through_atlas_encoder_and_sinkhorn():
     """Z, W_G and W_B in float64; the oracle of every comparison below."""
     model, batch = sharpened(SMALL, 5.0).double(), graphs()

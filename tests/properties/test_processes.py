@@ -165,6 +165,7 @@ def test_an_install_without_compiled_kernels_works_and_says_so():
     assert float(told) == pytest.approx(float(model_sum), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_broken_kernels_are_an_error_and_no_silent_fallback(tmp_path):
     told = python(
         f"""

@@ -222,6 +222,7 @@ def test_amortized_energies_are_not_below_the_optimum(exact_alignments, hold):
         hold("ART: e_k >= e_k*", best, energies, 1e-12)
 
 
+@pytest.mark.slow
 def test_amortized_atlas_coordinate_fidelity(exact_alignments, hold):
     for energies, best, between in exact_alignments:
         q, ideal = np.sqrt(energies), np.sqrt(best)
@@ -312,6 +313,7 @@ def test_gluing_bounds_what_lies_between_real_networks(real, hold):
             hold("gluing: d(G, G') <= q_k(G) + q_k(G')", d, q[i, k] + q[j, k], 1e-12)
 
 
+@pytest.mark.slow
 def test_coverage_of_real_networks_by_lower_bounds_of_the_optimum(real, hold):
     ot = pytest.importorskip("ot", reason="POT is the oracle here")
     model, _, structures, alignment, couplings, relations = real

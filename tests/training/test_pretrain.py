@@ -76,6 +76,7 @@ def test_ego_graphs_can_be_a_domain():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [1, 5, 6, 11])
 def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path, stop):
     training = PretrainConfig(epochs=4, batch=16, checkpoint_every=2)

@@ -221,6 +221,7 @@ def test_a_memo_of_any_number_takes_no_memory(tmp_path):
     assert peak < 10_000_000
 
 
+@pytest.mark.slow
 def test_keys_that_nest_deep_are_refused_before_they_are_hashed(tmp_path):
     deep = op("EMPTY_TUPLE") + op("TUPLE1") * 300_000
     data = op("PROTO", b"\2") + op("EMPTY_DICT") + deep + op("NONE") + op("SETITEM") + op("STOP")

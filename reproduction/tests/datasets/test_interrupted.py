@@ -129,6 +129,7 @@ def test_killed_at_any_moment_it_leaves_all_or_nothing(tmp_path, case, step, lea
     assert last[4] == "packed already"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_several_processes_at_once_do_no_harm(tmp_path):
     """The script also sees to it that importing artlas imports nothing heavy."""

@@ -24,6 +24,7 @@ def solved(rows, place, temperature, dtype=torch.float32):
     return found.detach(), *torch.autograd.grad(found, given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.05, 0.99, 30.0])
 @pytest.mark.parametrize(
     ("n", "width", "others"),

@@ -69,6 +69,7 @@ def trained(request):
     return model, losses
 
 
+@pytest.mark.slow
 def test_its_loss_falls(trained):
     model, losses = trained
     assert len(losses) == 12
@@ -93,6 +94,7 @@ def test_the_numbering_of_nodes_does_not_matter(trained):
     torch.testing.assert_close(a, b, atol=1e-4 * float(a.abs().max()), rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_graph_has_the_same_vector_alone_and_among_others(trained):
     model, _ = trained
     graphs = Graphs.concat(list(domains(3).values()))
@@ -131,6 +133,7 @@ def test_both_read_outs_of_ego_graphs(trained):
     torch.testing.assert_close(pooled, model.embed(egos[:]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_resumed_run_ends_with_the_same_weights(name, tmp_path):
     whole = made(name)
@@ -206,6 +209,7 @@ def test_split_batches_give_the_same_gradients(name, options, monkeypatch):
     assert_same(learnt(model, batch), whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_initial_weights_and_steps_follow_the_seed(name):
     assert same(made(name), made(name))

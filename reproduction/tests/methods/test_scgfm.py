@@ -129,6 +129,7 @@ def test_the_loss_falls_on_domains_of_all_sorts():
     assert step() > step()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_vectors_depend_on_the_graph_alone(graphs, solver):
     if solver != "artlas":

@@ -84,6 +84,7 @@ def test_every_row_of_the_real_results_is_on_the_page():
     assert page.count("<tr class=paper>") >= 2
 
 
+@pytest.mark.slow
 def test_the_page_stands_alone_and_links_only_within():
     page = report(RESULTS, BENCHMARKS)
     read = Reader(page)

@@ -117,6 +117,7 @@ def test_every_method_sees_the_same_graphs():
     assert (len(first), first.num_nodes, first.num_edges) == (2, 128, 512)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["ART", "SCGFM, our solver"])
 @pytest.mark.parametrize("task", ["inference", "training"])
 def test_the_worker_tells_every_iteration(method, task):
