@@ -60,6 +60,7 @@ def test_it_is_pots_projected_gradient(model, graphs):
             assert energies[g, k] == pytest.approx(cost, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_strong_one_has_one_fixed_point_and_a_weak_one_lower_energies(model, graphs):
     starts = [start for start, _ in refinement.reference_starts(model).values()]
     strong = [entropic_gw.solve(model, graphs, start, epsilon=0.5)[0] for start in starts]

@@ -96,6 +96,7 @@ def test_training_lowers_the_coverage_of_unseen_graphs(quick):
         assert found["after"]["gain"] > 0.001 > abs(found["before"]["gain"])
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_partly_trained_model(tmp_path, monkeypatch):
     batches, gather = [], coverage.gather
 

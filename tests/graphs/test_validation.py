@@ -129,6 +129,7 @@ def data(n=3, edge_index=PATH, **attributes):
     return Data(num_nodes=n, edge_index=torch.tensor(edge_index), **attributes)
 
 
+@pytest.mark.slow
 @unhurried
 @given(raw_graphs(), st.randoms(use_true_random=False))
 def test_the_ways_in_agree(pairs, random):

@@ -286,6 +286,7 @@ def varint(number):
     return out + bytes([number])
 
 
+@pytest.mark.slow
 def test_pages_that_hold_more_than_the_footer_says_are_refused(tmp_path):
     count, path = 1_100_000, tmp_path / "a.parquet"
     zeros = pa.array(np.zeros(count, dtype=np.int8))

@@ -27,6 +27,7 @@ def test_sinkhorn_of_the_logits_gives_the_couplings(graph):
         torch.testing.assert_close(own.double(), wanted, atol=2e-6, rtol=0)
 
 
+@pytest.mark.slow
 def test_the_exported_program_takes_any_graphs_and_survives_its_file(tmp_path):
     model = artlas.load("node")
     torch.export.save(export(model), tmp_path / "logits.pt2")

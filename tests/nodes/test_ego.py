@@ -43,6 +43,7 @@ def same(a, b):
     return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lazy", [False, True])
 def test_scores_are_within_the_guarantee_of_exact_pagerank_on_50_graphs(lazy):
     rng = np.random.default_rng(0)

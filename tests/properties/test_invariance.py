@@ -13,6 +13,7 @@ from artlas.method.representations import REPRESENTATIONS
 MODEL = sharpened(factor=20.0)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(dense_graphs(), st.integers(0, 2**31))
 def test_relabelling_permutes_couplings_and_nothing_else(matrix, seed):

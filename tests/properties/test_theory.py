@@ -146,6 +146,7 @@ def oracle_of(graph, epsilon=1e-8):
 # Theorem: finite-atlas coordinate fidelity
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_finite_atlas_coordinate_fidelity(seed, hold):
     rng = np.random.default_rng(seed)

@@ -163,6 +163,7 @@ def test_nobody_answers(server, tiny, monkeypatch):
     assert_nothing(tiny)
 
 
+@pytest.mark.slow
 def test_a_server_that_says_nothing(tiny, monkeypatch):
     import socket
 

@@ -172,6 +172,7 @@ def test_options_are_checked(wrong):
         RiemannGFMConfig(**wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layers", [1, 2, 3])
 def test_chosen_nodes_have_the_same_tokens_as_among_all_nodes(layers):
     graphs = from_dense([nx.to_numpy_array(FAMILIES[name]) for name in ("path", "random", "star")])

@@ -104,6 +104,7 @@ def test_colours_distinguish_nodes_of_equal_degree():
     assert np.diff(order_nodes(path).starts).tolist() == [2, 2]
 
 
+@pytest.mark.slow
 def test_the_loss_falls_on_domains_of_all_sorts():
     rng = np.random.default_rng(1)
     sparse = from_dense([random_dense(n, 0.15, rng) for n in range(6, 22)])

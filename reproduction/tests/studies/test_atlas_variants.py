@@ -83,6 +83,7 @@ def test_the_contrastive_loss_is_lower_for_matching_views():
     assert loss(first, first + 0.01) < loss(first, first.flip(0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "form", [atlas_variants.Form(SMALL, 6), atlas_variants.Form(SMALL, 6, 0.1, 0.3)]
 )

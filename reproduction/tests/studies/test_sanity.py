@@ -26,6 +26,7 @@ def test_the_quick_study_of_sanity(quick_study, tmp_path):
     assert "better than untrained" in done.output
 
 
+@pytest.mark.slow
 def test_tasks_are_what_they_say():
     for name, make in sanity.TASKS.items():
         made = make()
