@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from artlas import blocks as blocks
     from artlas import datasets as datasets
     from artlas import kernels as kernels
     from artlas.errors import GraphCleaningWarning as GraphCleaningWarning
@@ -44,7 +45,7 @@ _NAMES_BY_MODULE = {
     "artlas.training.coverage": ("pretrain",),
     "artlas.training.config": ("PretrainConfig",),
 }
-_SUBMODULES = ("datasets", "kernels")
+_SUBMODULES = ("blocks", "datasets", "kernels")
 _MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 __all__ = ("__version__", *_SUBMODULES, *_MODULE_OF)
 
