@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from artlas.learning.estimators import FewShotLinear as FewShotLinear
     from artlas.learning.estimators import GraphEmbedder as GraphEmbedder
     from artlas.learning.estimators import PrototypeClassifier as PrototypeClassifier
+    from artlas.learning.graph_estimators import GraphClassifier as GraphClassifier
+    from artlas.learning.graph_estimators import GraphRegressor as GraphRegressor
     from artlas.method.alignment import Alignment as Alignment
     from artlas.method.checkpoint import load as load
     from artlas.method.config import ArtConfig as ArtConfig
@@ -36,6 +38,7 @@ _NAMES_BY_MODULE = {
     "artlas.graphs.collection": ("Graphs",),
     "artlas.io.reading": ("read",),
     "artlas.learning.estimators": ("FewShotLinear", "GraphEmbedder", "PrototypeClassifier"),
+    "artlas.learning.graph_estimators": ("GraphClassifier", "GraphRegressor"),
     "artlas.method.alignment": ("Alignment",),
     "artlas.method.checkpoint": ("load",),
     "artlas.method.config": ("ArtConfig",),

@@ -1,0 +1,124 @@
+"""Fit the block kernel and its ridge regression together, and score rows with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from artlas.blocks.layout import Layout
+from artlas.learning import kernel_ridge, nystroem
+from artlas.learning.block_kernel import SAMPLE, BlockKernel, spread_out
+
+_ROUNDING = 1e-5  # of a kernel in float32
+_CHUNK = 2048
+
+
+class Settings(NamedTuple):
+    """How to fit: see :class:`artlas.GraphClassifier`."""
+
+    weights: Mapping[str, float] | None = None
+    ridge: float | None = None
+    exact_up_to: int = 5000
+    landmarks: int = 4000
+    random_state: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class KernelMachine:
+    """A fitted kernel with the regression's coefficients.
+
+    coefficients: float64 [m, C], by anchor; intercept: [C]; anchors: int64 [m], which training
+    rows the kernel's anchors are; familiar: float32, ascending, the largest kernel of a training
+    row with another one that is an anchor.
+    """
+
+    kernel: BlockKernel
+    coefficients: Tensor
+    intercept: Tensor
+    ridge: float
+    anchors: Tensor
+    familiar: Tensor
+
+    def scores(self, rows: Tensor) -> Tensor:
+        """Score rows [q, D], float64 [q, C]."""
+        parts = [self.kernel.cross(part).double() for part in rows.split(_CHUNK)]
+        return torch.cat([part @ self.coefficients for part in parts]) + self.intercept
+
+    def novelty(self, rows: Tensor) -> Tensor:
+        """Compute the share of training rows that had a nearer neighbour than rows [q, D] have."""
+        near = torch.cat([self.kernel.cross(part).amax(1) for part in rows.split(_CHUNK)])
+        place = torch.searchsorted(self.familiar, near + _ROUNDING, right=True)
+        return 1 - place.double() / len(self.familiar)
+
+    def nearest(self, row: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """Find the anchors most similar to a row [1, D]: their kernels, and their places."""
+        near = self.kernel.cross(row)[0]
+        return near.topk(min(count, len(near)))
+
+    def contributions(self, row: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        """Split the scores of a row [1, D] by block, each [C], and what no block adds, [C].
+
+        A block's part is relative to its mean over anchors, so that the rest is the scores of an
+        average one: the classes' frequencies. Together they sum to the scores.
+        """
+        scaled, rest = self.kernel.scaled(row), self.intercept.clone()
+        average = self.kernel.anchors[spread_out(len(self.anchors), SAMPLE)]
+        terms, found = self.kernel.by_block(scaled), {}
+        for (name, term), (_, other) in zip(terms, self.kernel.by_block(average), strict=True):
+            base = other.double().mean(0) @ self.coefficients
+            found[name] = term[0].double() @ self.coefficients - base
+            rest += base
+        return found, rest
+
+    def alignments(self, targets: Tensor) -> dict[str, float]:
+        r"""Measure how well each block's kernel fits the anchors' targets [m, C].
+
+        .. math:: \langle HKH, H Y Y^T H \rangle / (\|HKH\| \, \|H Y Y^T H\|)
+
+        with H centring, on at most 1,000 anchors; 0 says nothing about the targets, 1 all.
+        """
+        part = spread_out(len(targets), SAMPLE)
+        sample, targets = self.kernel.anchors[part], targets[part] - targets[part].mean(0)
+        norm = (targets.T @ targets).norm()
+        kernel = replace(self.kernel, anchors=sample)
+        found = {}
+        for name, term in kernel.by_block(sample):
+            centred = term.double() - term.double().mean(0)
+            centred -= centred.mean(1, keepdim=True)
+            scale = centred.norm() * norm
+            share = (targets * (centred @ targets)).sum() / scale if scale > 0 else 0.0
+            found[name] = float(share)
+        return found
+
+
+def fit(
+    rows: Tensor, layout: Layout, targets: Tensor, sample_weights: Tensor, settings: Settings
+) -> tuple[KernelMachine, Tensor]:
+    """Fit to rows [n, D], targets [n, C] and positive weights [n].
+
+    Returns the scores [n, C] too that every row gets from a regression fitted to all other rows.
+    """
+    if len(rows) <= settings.exact_up_to:
+        anchors = torch.arange(len(rows))
+        kernel = BlockKernel.fit(rows, layout, settings.weights)
+        gram = kernel.gram()
+        found = kernel_ridge.fit(gram, targets, sample_weights, settings.ridge)
+        familiar = gram.fill_diagonal_(-1).amax(1)
+    else:
+        count = min(settings.landmarks, len(rows))
+        random = np.random.default_rng(settings.random_state)
+        anchors = torch.from_numpy(np.sort(random.choice(len(rows), count, replace=False)))
+        kernel = BlockKernel.fit(rows, layout, settings.weights, anchors)
+        found, nearest = nystroem.fit(kernel, rows, targets, sample_weights, settings.ridge)
+        others = torch.ones(len(rows), dtype=torch.bool)
+        others[anchors] = count == len(rows)  # without others, nothing is known to be far away
+        familiar = nearest[others]
+    machine = KernelMachine(
+        kernel, found.coefficients, found.intercept, found.ridge, anchors, familiar.sort().values
+    )
+    return machine, found.left_out
