@@ -124,12 +124,14 @@ class BlockKernel:
 
     def _bandwidths(self, rows: Tensor) -> Tensor:
         """Median squared distances by block, float64 [B], of columns scaled to deviation one."""
-        sample = (rows[spread_out(len(rows), SAMPLE)][:, self.columns].double() - self.mean) * (
-            self.scale
-        )
+        sample = rows[spread_out(len(rows), SAMPLE)][:, self.columns].double()
+        sample.sub_(self.mean).mul_(self.scale)
+        pairs = torch.ones(len(sample), len(sample), dtype=torch.bool).triu(1)
         found = [torch.zeros(0, dtype=torch.float64)]
         for span, width in zip(self._spans, self.widths, strict=True):
-            median = torch.pdist(sample[:, span]).square_().median()
+            values = sample[:, span]
+            squares = torch.cdist(values, values, compute_mode="use_mm_for_euclid_dist").square_()
+            median = squares[pairs].median()
             # Where most pairs are equal: the mean over all pairs, whose columns' variance is one.
             found.append(torch.where(median > 1e-9 * width, median, 2.0 * width)[None])
         return torch.cat(found)

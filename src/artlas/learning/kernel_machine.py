@@ -12,10 +12,11 @@ from torch import Tensor
 
 from artlas.blocks.layout import Layout
 from artlas.learning import kernel_ridge, nystroem
-from artlas.learning.block_kernel import SAMPLE, BlockKernel, spread_out
+from artlas.learning.block_kernel import BlockKernel, spread_out
 
 _ROUNDING = 1e-5  # of a kernel in float32
 _CHUNK = 2048
+_SAMPLE = 500  # anchors that stand for all of them
 
 
 class Settings(NamedTuple):
@@ -67,7 +68,7 @@ class KernelMachine:
         average one: the classes' frequencies. Together they sum to the scores.
         """
         scaled, rest = self.kernel.scaled(row), self.intercept.clone()
-        average = self.kernel.anchors[spread_out(len(self.anchors), SAMPLE)]
+        average = self.kernel.anchors[spread_out(len(self.anchors), _SAMPLE)]
         terms, found = self.kernel.by_block(scaled), {}
         for (name, term), (_, other) in zip(terms, self.kernel.by_block(average), strict=True):
             base = other.double().mean(0) @ self.coefficients
@@ -80,9 +81,9 @@ class KernelMachine:
 
         .. math:: \langle HKH, H Y Y^T H \rangle / (\|HKH\| \, \|H Y Y^T H\|)
 
-        with H centring, on at most 1,000 anchors; 0 says nothing about the targets, 1 all.
+        with H centring, on at most 500 anchors; 0 says nothing about the targets, 1 all.
         """
-        part = spread_out(len(targets), SAMPLE)
+        part = spread_out(len(targets), _SAMPLE)
         sample, targets = self.kernel.anchors[part], targets[part] - targets[part].mean(0)
         norm = (targets.T @ targets).norm()
         kernel = replace(self.kernel, anchors=sample)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -37,25 +38,29 @@ def fit(gram: Tensor, targets: Tensor, weights: Tensor, ridge: float | None = No
     :math:`b = u^T y / u^T 1`, :math:`\alpha = P y - u b`, and the residual of row i when it is
     left out, intercept included, :math:`\alpha_i / (P_{ii} - u_i^2 / u^T 1)`: the Schur complement
     of that row in the bordered system that determines the coefficients and the intercept.
-    If ``ridge`` is None, it is the one of :data:`RIDGES` with the least weighted square of them.
+    If ``ridge`` is None, it is the one of :data:`RIDGES` with the least weighted square of them,
+    on a sample of the rows if there are many.
     """
     centre = (weights @ targets) / weights.sum()  # for precision alone: the intercept absorbs it
-    problem = _Problem(gram, targets - centre, weights)
-    if ridge is not None:
-        fitted = problem.solve(problem.inverse(), ridge)
-    elif len(gram) <= SMALL:
-        fitted = problem.best(problem.inverse())
-    else:
-        part = spread_out(len(gram), SMALL)
-        sample = _Problem(gram[part][:, part], problem.targets[part], weights[part])
-        fitted = problem.walk(sample.best(sample.inverse()).ridge)
+    order = _sample_last(len(gram))
+    arranged = gram if len(gram) <= SMALL else gram[order][:, order]
+    problem = _Problem(arranged, (targets - centre)[order], weights[order])
+    invert = problem.inverse()
+    if ridge is None:
+        ridge = problem.best_ridge(invert)
+    solution = problem.solve(invert, ridge, len(gram))
+    back = order.argsort()
     return RidgeFit(
-        fitted.coefficients, fitted.intercept + centre, fitted.ridge, fitted.left_out + centre
+        solution.coefficients[back],
+        solution.intercept + centre,
+        ridge,
+        solution.left_out[back] + centre,
     )
 
 
-# For a ridge, [P y, P 1] as [n, C + 1] and the diagonal of P as [n].
-_Inverse = Callable[[float], tuple[Tensor, Tensor]]
+class _Inverse(Protocol):
+    def __call__(self, ridge: float, count: int) -> tuple[Tensor, Tensor]:
+        """Return [P y, P 1], [n, C + 1], and the last ``count`` entries of the diagonal of P."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,39 +69,43 @@ class _Problem:
     targets: Tensor
     weights: Tensor
 
-    def best(self, inverse: _Inverse) -> RidgeFit:
-        """Try all ridges from the largest down, so that it wins where the ridge is immaterial."""
-        fits = [self.solve(inverse, ridge) for ridge in reversed(RIDGES)]
-        return fits[least([self.loss(fitted) for fitted in fits])]
+    def best_ridge(self, inverse: _Inverse) -> float:
+        """Find the ridge whose leave-one-out loss on the last rows, at most SMALL, is the least.
 
-    def walk(self, start: float) -> RidgeFit:
-        """Follow the loss downhill along the ridges, from that of a sample of the rows."""
-        inverse, fits = self.inverse(), dict[int, RidgeFit]()
+        Of many rows only these are left out, since their part of the inverse comes from the end
+        of its factor, and starting from the best ridge of these rows alone, the loss is followed
+        downhill, since a factor takes long.
+        """
+        last = slice(-SMALL, None)
+        if len(self.gram) > SMALL:
+            sample = _Problem(self.gram[last, last], self.targets[last], self.weights[last])
+            place = RIDGES.index(sample.best_ridge(sample.inverse()))
+        else:
+            place = len(RIDGES) - 1
 
+        @cache
         def loss(place: int) -> float:
             if not 0 <= place < len(RIDGES):
                 return torch.inf
-            if place not in fits:
-                fits[place] = self.solve(inverse, RIDGES[place])
-            return self.loss(fits[place])
+            left_out = self.solve(inverse, RIDGES[place], SMALL).left_out
+            return squared_loss(self.targets[last], left_out, self.weights[last])
 
-        place = RIDGES.index(start)
+        if len(self.gram) <= SMALL:
+            return RIDGES[::-1][least([loss(place) for place in reversed(range(len(RIDGES)))])]
         for step in (1, -1):
             while loss(place + step) < loss(place):
                 place += step
-        return fits[place]
+        return RIDGES[place]
 
-    def solve(self, inverse: _Inverse, ridge: float) -> RidgeFit:
-        solved, diagonal = inverse(ridge)
+    def solve(self, inverse: _Inverse, ridge: float, count: int) -> RidgeFit:
+        """Solve, and leave out each of the last ``count`` rows."""
+        solved, diagonal = inverse(ridge, count)
         once = solved[:, -1]
         intercept = once @ self.targets / once.sum()
         coefficients = solved[:, :-1] - once[:, None] * intercept
-        pivots = diagonal - once.square() / once.sum()
-        left_out = self.targets - coefficients / pivots[:, None]
+        pivots = diagonal - once[-count:].square() / once.sum()
+        left_out = self.targets[-count:] - coefficients[-count:] / pivots[:, None]
         return RidgeFit(coefficients, intercept, ridge, left_out)
-
-    def loss(self, fitted: RidgeFit) -> float:
-        return squared_loss(self.targets, fitted.left_out, self.weights)
 
     def inverse(self) -> _Inverse:
         r"""Prepare :math:`P = W^{1/2} (W^{1/2} K W^{1/2} + \lambda)^{-1} W^{1/2}`."""
@@ -106,14 +115,18 @@ class _Problem:
         if len(matrix) <= SMALL:
             return _by_spectrum(matrix, right, root)
 
-        def by_factor(ridge: float) -> tuple[Tensor, Tensor]:
+        def by_factor(ridge: float, count: int) -> tuple[Tensor, Tensor]:
             shifted = matrix.clone()
             shifted.diagonal().add_(ridge)
             factor, failed = torch.linalg.cholesky_ex(shifted)
             if failed:  # rounding of the kernel in float32 exceeds the ridge
-                return _by_spectrum(matrix, right, root)(ridge)
-            inverse = torch.cholesky_inverse(factor)
-            return root * (inverse @ right), root[:, 0].square() * inverse.diagonal()
+                return _by_spectrum(matrix, right, root)(ridge, count)
+            del shifted
+            # The inverse of the end of a lower factor is the end of its inverse.
+            end, one = factor[-count:, -count:], torch.eye(min(count, len(matrix)))
+            inverse = torch.linalg.solve_triangular(end, one.double(), upper=False)
+            solved = root * torch.cholesky_solve(right, factor)
+            return solved, self.weights[-count:] * inverse.square_().sum(0)
 
         return by_factor
 
@@ -123,12 +136,21 @@ def _by_spectrum(matrix: Tensor, right: Tensor, root: Tensor) -> _Inverse:
     values = values.clamp(min=0)
     inner, squares = vectors.T @ right, vectors.square()
 
-    def solve(ridge: float) -> tuple[Tensor, Tensor]:
+    def solve(ridge: float, count: int) -> tuple[Tensor, Tensor]:
         shrunk = 1 / (values + ridge)
         solved = root * (vectors @ (shrunk[:, None] * inner))
-        return solved, root[:, 0].square() * (squares @ shrunk)
+        return solved, root[-count:, 0].square() * (squares[-count:] @ shrunk)
 
     return solve
+
+
+def _sample_last(count: int) -> Tensor:
+    """Order rows so that a fixed sample of SMALL comes last."""
+    if count <= SMALL:
+        return torch.arange(count)
+    sample = torch.zeros(count, dtype=torch.bool)
+    sample[spread_out(count, SMALL)] = True
+    return torch.cat([(~sample).nonzero()[:, 0], sample.nonzero()[:, 0]])
 
 
 def squared_loss(targets: Tensor, scores: Tensor, weights: Tensor) -> float:
