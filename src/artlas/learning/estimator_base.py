@@ -51,7 +51,8 @@ class GraphEstimator(BaseEstimator):
 
         From 0 to 1; near 1, a graph is unlike all that were seen.
         """
-        return self.machine_.novelty(self._rows(X)).numpy()
+        rows = self._rows(X)  # first, as it refuses an estimator that is not fitted
+        return self.machine_.novelty(rows).numpy()
 
     def outside(self, X: Any, level: float = 0.01) -> NDArray[np.bool_]:
         """Tell which graphs lie outside what was seen, [n].
@@ -144,7 +145,7 @@ class GraphEstimator(BaseEstimator):
         contributions, base = self.machine_.contributions(row)
         near = zip(*(part.tolist() for part in self.machine_.nearest(row, count)), strict=True)
         labels, anchors = self.anchor_labels_, self.machine_.anchors
-        found = [Neighbour(int(anchors[i]), value, labels[i].item()) for value, i in near]
+        found = [Neighbour(int(anchors[i]), value, plain(labels[i])) for value, i in near]
         return contributions, base, tuple(found)
 
     def _check_settings(self) -> None:
@@ -169,3 +170,8 @@ def _check_weights(weights: Any, names: tuple[str, ...]) -> Mapping[str, float] 
     if not any(weights.get(name, 1) for name in names):
         raise_graph_error("all blocks have weight zero", quoted(weights), fix)
     return weights
+
+
+def plain(label: Any) -> Any:
+    """Return a label as a Python object."""
+    return label.item() if isinstance(label, np.generic) else label

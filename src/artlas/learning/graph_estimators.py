@@ -16,7 +16,7 @@ from torch import Tensor
 from artlas.checks import one_of
 from artlas.errors import raise_graph_error
 from artlas.learning.calibration import fit_sharpness, probabilities
-from artlas.learning.estimator_base import Array, GraphEstimator
+from artlas.learning.estimator_base import Array, GraphEstimator, plain
 from artlas.learning.fit_report import Explanation
 from artlas.learning.targets import check_sample_weight, encode, numbers, targets_of
 
@@ -109,9 +109,9 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
         first, second = ranked[0], ranked[1]
         contributions, base, neighbours = self._explained(row, count)
         return Explanation(
-            prediction=self.classes_[first].item(),
+            prediction=plain(self.classes_[first]),
             probability=float(probabilities(scores, self.sharpness_)[0, first]),
-            runner_up=self.classes_[second].item(),
+            runner_up=plain(self.classes_[second]),
             contributions={
                 name: float(part[first] - part[second]) for name, part in contributions.items()
             },

@@ -119,7 +119,8 @@ def fit(
         others = torch.ones(len(rows), dtype=torch.bool)
         others[anchors] = count == len(rows)  # without others, nothing is known to be far away
         familiar = nearest[others]
-    machine = KernelMachine(
-        kernel, found.coefficients, found.intercept, found.ridge, anchors, familiar.sort().values
-    )
+    familiar = familiar.sort().values
+    # In the order in which a file keeps them: products then have the same bits after a load.
+    coefficients = found.coefficients.contiguous()
+    machine = KernelMachine(kernel, coefficients, found.intercept, found.ridge, anchors, familiar)
     return machine, found.left_out

@@ -37,8 +37,9 @@ class Rows:
 
 def is_vectors(X: Any) -> bool:
     """Tell whether X is a table of numbers: an array, a tensor, a data frame or nested lists."""
-    if isinstance(X, (np.ndarray, Tensor)) or hasattr(X, "iloc"):
-        return X.ndim != 2 or not isinstance(X, np.ndarray) or X.dtype.kind != "O" or X.size > 0
+    if hasattr(X, "__array__"):
+        values = np.asarray(X.detach() if isinstance(X, Tensor) else X)
+        return values.ndim == 2 or (values.ndim < 2 and values.dtype.kind != "O")
     if not isinstance(X, (list, tuple)) or not X or isinstance(X[0], str):
         return False
     first = X[0]

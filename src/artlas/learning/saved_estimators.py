@@ -73,7 +73,8 @@ def load(kind: Any, folder: Any) -> Any:
         wrong = f"this is not a {kind.__name__} that this version of artlas can read"
         got = f"{quoted(facts.get('estimator'))} in format {quoted(facts.get('format'))}"
         raise_read_error(path, wrong, got, "load it by its own class, and a newer artlas")
-    tensors = read_tensors(path.with_name(TENSORS))
+    # Copies, whose memory is aligned as that of the tensors saved: products have the same bits.
+    tensors = {k: v.clone() for k, v in read_tensors(path.with_name(TENSORS)).items()}
     try:
         return _assemble(kind, facts, tensors)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
