@@ -116,6 +116,10 @@ EDITS = {
     "features negative": lambda f: f.update(num_features=-1),
     "features of graphs": lambda f: f.update(num_features=3),
     "report unknown": lambda f: f["report"].update(colour="red"),
+    "report of text": lambda f: f["report"].update(graphs="many"),
+    "report of lists": lambda f: f["report"].update(quality=[1]),
+    "a setting of text": lambda f: f["settings"].update(ridge="much"),
+    "features without end": lambda f: f.update(num_features=10**15),
     "tensors of another": lambda f: f.update(sha256="0" * 64),
 }
 
@@ -141,6 +145,8 @@ def wrong_tensors():
     yield "columns twice", lambda t: t["columns"][:2].fill_(0)
     yield "labels beyond", lambda t: t["labels"][:1].fill_(3)
     yield "labels before", lambda t: t["labels"][:1].fill_(-1)
+    yield "numbers before", lambda t: t["numbers"][:1].fill_(-1)
+    yield "familiar unsorted", lambda t: t["familiar"][:1].fill_(2)
     yield "scale of another fit", lambda t: t["scale"].mul_(2)
     yield "one more", lambda t: t.update(extra=torch.ones(1))
     yield "nothing familiar", lambda t: t.update(familiar=torch.zeros(0))

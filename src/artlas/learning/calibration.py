@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
-_TYPICAL = 4.0  # a sharpness to believe in before seeing a score
+_TYPICAL = 3.0  # a sharpness to expect before seeing a score
 _SHARPNESS = (0.01, 1000.0)
 
 
@@ -16,7 +16,7 @@ def fit_sharpness(
 ) -> float:
     r"""Find the t with which softmax(t scores) predicts held-out rows best.
 
-    .. math:: \min_t \sum_i w_i \ell(t s_i, \tilde y_i) + (\log t - \log 4)^2 / 2
+    .. math:: \min_t \sum_i w_i \ell(t s_i, \tilde y_i) + (\log t - \log 3)^2 / 2
 
     on scores [n, C] of rows that did not take part in their own score. The penalty, worth about
     one row, and targets smoothed by 1 / (n + 2) keep t finite where all rows are predicted well

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -20,6 +20,7 @@ from artlas.learning import kernel_machine, saved_estimators
 from artlas.learning.fit_report import FitReport, Neighbour
 from artlas.learning.kernel_machine import Settings
 from artlas.learning.rows import Rows, is_vectors, layout_of, rows_of_graphs, rows_of_vectors
+from artlas.learning.targets import targets_of
 
 Array = NDArray[np.float64]
 
@@ -63,6 +64,29 @@ class GraphEstimator(BaseEstimator):
             raise_graph_error("the level is no share", quoted(level), "pass one from 0 to below 1")
         return self.novelty(X) >= 1 - level
 
+    def leave_one_block_out(
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> dict[str, float]:
+        """Measure by how much each block raises the leave-one-out accuracy, or R², of a fit.
+
+        Fits once to the graphs with all blocks, and once without each of them.
+        """
+        rows = self._read(X)
+        y = targets_of(y, rows)
+
+        def quality(**without: float) -> float:
+            made = clone(self).set_params(blocks=self.layout_, verbose=False)
+            made.set_params(weights={**(self.weights or {}), **without})
+            report: FitReport = made.fit(rows.values, y, sample_weight).report_
+            return next(iter(report.quality.values()))
+
+        names = self.machine_.kernel.names
+        if len(names) < 2:
+            fix = "fit to vectors of several blocks"
+            raise_graph_error("there is no other block", f"{len(names)} that varies", fix)
+        whole = quality()
+        return {name: whole - quality(**{name: 0.0}) for name in names}
+
     def save(self, folder: Any) -> None:
         """Write the fitted estimator into a folder, as safetensors and JSON."""
         check_is_fitted(self)
@@ -78,7 +102,7 @@ class GraphEstimator(BaseEstimator):
 
         Returns the scores of every one by the regression fitted to all others.
         """
-        self._check_settings()
+        self.check_settings()
         layout = layout_of(rows, self.blocks)
         settings = Settings(
             _check_weights(self.weights, layout.names),
@@ -148,7 +172,8 @@ class GraphEstimator(BaseEstimator):
         found = [Neighbour(int(anchors[i]), value, plain(labels[i])) for value, i in near]
         return contributions, base, tuple(found)
 
-    def _check_settings(self) -> None:
+    def check_settings(self) -> None:
+        """Refuse settings that no fit can use."""
         if self.ridge is not None:
             positive(self, "ridge")
         integer(self, "exact_up_to", least=0)

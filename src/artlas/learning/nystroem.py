@@ -40,8 +40,8 @@ def fit(
     centre = weights @ targets / total
     inner = torch.zeros(count, targets.shape[1]).double()
     for part in parts:
-        rotated = (features[part].double() - mean) @ vectors
-        inner += rotated.T @ (weights[part, None] * (targets[part] - centre))
+        rotated = (features[part].double() - mean).float() @ vectors.float()
+        inner += rotated.double().T @ (weights[part, None] * (targets[part] - centre))
         features[part] = rotated
     values = values.clamp(min=0)
 

@@ -120,11 +120,14 @@ def _assemble(kind: Any, facts: dict[str, Any], tensors: dict[str, Tensor]) -> A
         estimator.anchor_labels_ = classes[estimator.anchor_labels_]
         estimator.sharpness_ = _positive(facts["sharpness"])
     features = facts["num_features"]
-    if features is not None and blocks.layout(_count(features)) != layout:
+    few = features is None or _count(features) <= layout.width  # before a layout is built of them
+    if not few or (features is not None and blocks.layout(features) != layout):
         _refuse("the blocks of graphs have changed since")
     estimator.n_node_features_in_ = features
     estimator.layout_, estimator.n_features_in_ = layout, layout.width
     estimator.report_ = FitReport(**facts["report"])
+    str(estimator.report_)  # fails on an entry that is not what it should be
+    estimator.check_settings()
     return estimator
 
 
@@ -154,6 +157,8 @@ def _check_tensors(
             _refuse(f"{name} is not finite")
     if set(tensors) != set(wanted) or min(sizes["m"], sizes["f"]) < 1:
         _refuse("the tensors are not those of an estimator")
+    if (tensors["numbers"] < 0).any() or (tensors["familiar"].diff() < 0).any():
+        _refuse("the training graphs are not numbered, or their kernels not ascending")
     columns, labels = tensors["columns"], tensors["labels"]
     if (columns.diff() <= 0).any() or (columns < 0).any() or (columns >= width).any():
         _refuse("the columns are not those of the layout")
