@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Protocol
 
 import torch
@@ -77,11 +77,6 @@ class _Problem:
         downhill, since a factor takes long.
         """
         last = slice(-SMALL, None)
-        if len(self.gram) > SMALL:
-            sample = _Problem(self.gram[last, last], self.targets[last], self.weights[last])
-            place = RIDGES.index(sample.best_ridge(sample.inverse()))
-        else:
-            place = len(RIDGES) - 1
 
         @cache
         def loss(place: int) -> float:
@@ -92,10 +87,15 @@ class _Problem:
 
         if len(self.gram) <= SMALL:
             return RIDGES[::-1][least([loss(place) for place in reversed(range(len(RIDGES)))])]
-        for step in (1, -1):
-            while loss(place + step) < loss(place):
-                place += step
-        return RIDGES[place]
+        sample = _Problem(self.gram[last, last], self.targets[last], self.weights[last])
+        place = RIDGES.index(sample.best_ridge(sample.inverse()))
+        while True:
+            # The place itself comes last: where it is the best, its factor is then still there.
+            losses = {near: loss(near) for near in (place + 1, place - 1, place)}
+            least_near = min(losses.values())
+            if losses[place] == least_near:
+                return RIDGES[place]
+            place = next(near for near in losses if losses[near] == least_near)
 
     def solve(self, inverse: _Inverse, ridge: float, count: int) -> RidgeFit:
         """Solve, and leave out each of the last ``count`` rows."""
@@ -110,18 +110,25 @@ class _Problem:
     def inverse(self) -> _Inverse:
         r"""Prepare :math:`P = W^{1/2} (W^{1/2} K W^{1/2} + \lambda)^{-1} W^{1/2}`."""
         root = self.weights.sqrt()[:, None]
-        matrix = self.gram.double() * root * root.T
+        matrix = (self.gram.double() * root).mul_(root.T)
         right = torch.cat([self.targets, torch.ones_like(root)], 1) * root
         if len(matrix) <= SMALL:
             return _by_spectrum(matrix, right, root)
 
-        def by_factor(ridge: float, count: int) -> tuple[Tensor, Tensor]:
+        @lru_cache(maxsize=1)
+        def factored(ridge: float) -> tuple[Tensor, Tensor]:
             shifted = matrix.clone()
             shifted.diagonal().add_(ridge)
-            factor, failed = torch.linalg.cholesky_ex(shifted)
+            return torch.linalg.cholesky_ex(shifted)
+
+        @cache
+        def by_spectrum() -> _Inverse:
+            return _by_spectrum(matrix, right, root)
+
+        def by_factor(ridge: float, count: int) -> tuple[Tensor, Tensor]:
+            factor, failed = factored(ridge)
             if failed:  # rounding of the kernel in float32 exceeds the ridge
-                return _by_spectrum(matrix, right, root)(ridge, count)
-            del shifted
+                return by_spectrum()(ridge, count)
             # The inverse of the end of a lower factor is the end of its inverse.
             end, one = factor[-count:, -count:], torch.eye(min(count, len(matrix)))
             inverse = torch.linalg.solve_triangular(end, one.double(), upper=False)
