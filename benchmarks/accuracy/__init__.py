@@ -1,0 +1,1 @@
+"""Judge the vector and the classifier: `python -m benchmarks.accuracy STUDY --data DIR`."""
