@@ -25,7 +25,7 @@ from artlas.embedding import ray_engine
 from artlas.embedding import run as embedding_run
 from artlas.embedding import table as embedding_table
 from artlas.embedding.pieces import Input, Piece
-from artlas.embedding.run import Run, Summary
+from artlas.embedding.run import Run
 from artlas.method import checkpoint
 
 SMALL = artlas.ArtConfig(bases=3, roles=4, hidden=16)
@@ -102,9 +102,9 @@ def scattered(monkeypatch):
 
 def assert_same(out, outcome, local):
     table, found = local[0], embedding_table.read(out)
-    for name, values in table.arrays().items():
-        assert getattr(found, name).tobytes() == values.tobytes(), name
-        assert getattr(found, name).dtype == values.dtype
+    for name, values in table.columns.items():
+        assert found.columns[name].tobytes() == values.tobytes(), name
+        assert found.columns[name].dtype == values.dtype
     assert found.facts == table.facts
     assert outcome == local[1]
     assert list(outcome.failures) == BAD
@@ -134,15 +134,15 @@ def test_killed_processes_cost_neither_rows_nor_bits(tmp_path, model, inputs, lo
             (marks / name).touch(exist_ok=False)
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def read_pieces(row, model, budget):
-        for i, made in enumerate(real(row, model, budget)):
+    def read_pieces(row, work, budget):
+        for i, made in enumerate(real(row, work, budget)):
             yield made
             if i == 2:
                 die("reader")
 
     class Fragile(ray_engine.Worker):
-        def __init__(self, model, representation):
-            super().__init__(model, representation)
+        def __init__(self, work):
+            super().__init__(work)
             (marks / f"made-{os.getpid()}").touch()
 
         def __call__(self, row):
@@ -191,9 +191,9 @@ def test_ray_resumes_a_run_of_the_local_engine(tmp_path, model, inputs, local, m
     assert done.output.count("left out") == len(BAD)
     assert f"29 graphs in {out}" in done.output
     found = embedding_table.read(out)
-    for name, values in local[0].arrays().items():
+    for name, values in local[0].columns.items():
         if name != "source":
-            assert getattr(found, name).tobytes() == values.tobytes(), name
+            assert found.columns[name].tobytes() == values.tobytes(), name
 
 
 def results(run):
@@ -202,14 +202,11 @@ def results(run):
         if number in run.state.finished:
             continue
         task = ray_engine.pack((number, entry, frozenset(run.state.saved[number])))
-        for row in ray_engine.read_pieces(task, run.model, run.budget):
+        for row in ray_engine.read_pieces(task, run.work, run.budget):
             item = pickle.loads(row["item"])
             if isinstance(item, Piece) and not item.saved:
-                words = run.model, item.graphs, run.representation, item.name, item.first
-                made = dataclasses.replace(
-                    item, graphs=None, rows=embedding_run.embed_piece(*words)
-                )
-                yield ray_engine.pack(made)
+                rows = run.work.rows(item.graphs, item.name, item.first)
+                yield ray_engine.pack(dataclasses.replace(item, graphs=None, rows=rows))
             else:
                 yield row
 
@@ -222,8 +219,8 @@ def collect(run, coming):
     """What the command does with results."""
     failures = {}
     loaded = ray_engine.group_by_input(run, coming)
-    graphs = run.write(run.usable_pieces(loaded, failures), lambda at: None)
-    return Summary(graphs, failures)
+    done = run.write(run.usable_pieces(loaded, failures), lambda at: None)
+    return dataclasses.replace(done, failures=failures)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import errno
 import os
 import signal
@@ -21,6 +20,7 @@ from cases import from_dense, random_dense
 import artlas
 from artlas.embedding import run as embedding_run
 from artlas.embedding import table as embedding_table
+from artlas.embedding import table_run
 from artlas.embedding.pieces import Input
 from artlas.embedding.run import Run
 from artlas.errors import ReadError
@@ -314,7 +314,7 @@ def test_progress_is_the_share_of_the_bytes(tmp_path, model, monkeypatch):
 
 def test_rounding_errors_are_no_progress():
     """Else a resumed run would have ages left, more than a date can say."""
-    at = embedding_run.Progress(1, "a", 0, 2, share=0.1 + 0.2, resumed=0.3)
+    at = table_run.Progress(1, "a", 0, 2, share=0.1 + 0.2, resumed=0.3)
     assert at.share > at.resumed
     assert at.seconds_left(1.0) is None
 
@@ -329,7 +329,7 @@ def test_a_table_is_written_while_rows_come(tmp_path, model, monkeypatch):
     def rows():
         nonlocal most
         for g in range(64):
-            made = dataclasses.replace(whole.slice(g, g + 1), z=whole.z[g : g + 1].copy())
+            made = whole.slice(g, g + 1).replace(z=whole.z[g : g + 1].copy())
             alive.add(made)
             most = max(most, len(alive))
             yield made
@@ -338,8 +338,8 @@ def test_a_table_is_written_while_rows_come(tmp_path, model, monkeypatch):
     assert embedding_table.write(tmp_path / "z.parquet", rows()) == 64
     assert most <= 3
     table = embedding_table.read(tmp_path / "z.parquet")
-    for name, values in whole.arrays().items():
-        np.testing.assert_array_equal(getattr(table, name), values)
+    for name, values in whole.columns.items():
+        np.testing.assert_array_equal(table.columns[name], values)
     embedding_table.write(tmp_path / "one.parquet", [whole])
     assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "z.parquet").read_bytes()
 

@@ -20,8 +20,9 @@ from artlas import kernels
 from artlas.cli.common import Format, Inputs, Model, error_console, exit_on_errors
 from artlas.embedding.pieces import Input
 from artlas.embedding.ray_engine import Cluster, ClusterError
-from artlas.embedding.run import BUDGET, Run, Summary
-from artlas.embedding.run import Progress as At
+from artlas.embedding.run import Run
+from artlas.embedding.table_run import BUDGET, Summary
+from artlas.embedding.table_run import Progress as At
 from artlas.errors import GraphError
 from artlas.method import checkpoint
 

@@ -1,4 +1,4 @@
-"""Inputs of an embedding run, the pieces they are cut into, and the rows of a piece."""
+"""Inputs of a run, the pieces they are cut into, and the work that makes rows of them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,49 @@ import os
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from artlas.embedding.table import UNLABELLED, Vectors
+from artlas.embedding.table import UNLABELLED, Rows, Vectors
 from artlas.graphs.collection import Graphs
 from artlas.io.reading import read
 from artlas.method import checkpoint
-from artlas.method.batching import nodes_within_budget, split_by_budget
 from artlas.method.energy import coverage
 from artlas.method.model import ART
 from artlas.method.representations import feature_names
+
+
+class Work(Protocol):
+    """What a run computes: rows of a table, one for each graph, by that graph alone."""
+
+    @property
+    def bases(self) -> int:
+        """How many bases a node is aligned with, for the share of the work that is done."""
+
+    @property
+    def reference(self) -> tuple[str, int] | None:
+        """Whose nodes have as many features as are needed, and how many; None if it is open."""
+
+    @property
+    def remedy(self) -> str:
+        """What to do with an input whose nodes have another number of features."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return what must be the same when an interrupted run resumes, as for a JSON file."""
+
+    def nodes_within(self, budget: int, width: int) -> int:
+        """How many nodes with ``width`` features a batch of ``budget`` bytes may have."""
+
+    def rows(self, graphs: Graphs, name: str, first: int) -> Rows:
+        """Compute the rows of graphs of the input ``name``, numbered from ``first``."""
+
+    def labels(self, graphs: Graphs) -> NDArray[Any]:
+        """Return what is written as the labels of graphs, [G]."""
+
+    def count(self, rows: Rows) -> tuple[float, ...]:
+        """Count in rows what the summary of the run sums up."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +85,8 @@ class Piece:
     """Consecutive graphs of one input, whose rows make up one part of the table.
 
     number, name: of the input; first, count: number of the first graph, and how many there are;
-    total, width: graphs in the whole input, and features of a node; graphs: until they are
-    embedded; rows: once they are; saved: whether the rows were on disk when the run began;
+    total, width: graphs in the whole input, and features of a node; graphs: until their
+    rows are computed; rows: once they are; saved: whether the rows were on disk when the run began;
     oversized: whether the piece, a single graph, exceeds the budget of a batch.
     """
 
@@ -66,7 +97,7 @@ class Piece:
     total: int
     width: int
     graphs: Graphs | None = None
-    rows: Vectors | None = None
+    rows: Rows | None = None
     saved: bool = False
     oversized: bool = False
 
@@ -80,7 +111,7 @@ class LoadedInput:
     pieces: Iterator[Piece]
 
 
-def load(entry: Input, number: int, model: ART, budget: int, saved: Container[int]) -> LoadedInput:
+def load(entry: Input, number: int, work: Work, budget: int, saved: Container[int]) -> LoadedInput:
     """Read an input, to be cut into pieces within the budget.
 
     saved: first graphs of the pieces that are on disk already.
@@ -88,11 +119,12 @@ def load(entry: Input, number: int, model: ART, budget: int, saved: Container[in
     graphs = read(entry.path, entry.format, verbose=False)
     graphs = dataclasses.replace(graphs, ids=None)  # the names of nodes are of no use here
     total, width = len(graphs), graphs.num_features
-    room = nodes_within_budget(model.config, width, budget)
+    room = work.nodes_within(budget, width)
 
     def pieces() -> Iterator[Piece]:
         first = 0
-        for part, _ in split_by_budget(model.config, graphs, budget):
+        # Splitting copies the edges, which one large graph cannot afford.
+        for part in [graphs] if graphs.num_nodes <= room else graphs.batches(room):
             piece = Piece(number, entry.name, first, len(part), total, width, saved=first in saved)
             oversized = part.num_nodes > room
             yield (
@@ -110,21 +142,22 @@ def embed_piece(
 ) -> Vectors:
     """Embed graphs of the input ``name`` into rows numbered from ``first``."""
     z, energies, residuals = model.embed_with_energies(graphs, representation)
-    return Vectors(
-        source=np.full(len(graphs), name),
-        index=np.arange(first, first + len(graphs)),
-        label=graph_labels(graphs),
-        coverage=coverage(energies, model.config.coverage_temperature).cpu().numpy(),
-        residual=residuals.amax(1).cpu().numpy(),
-        energies=energies.cpu().numpy(),
-        z=z.cpu().numpy(),
-        facts={
-            "representation": representation,
-            "model": dataclasses.asdict(model.config),
-            "weights": checkpoint.weights_hash(model),
-            "names": feature_names(model.config, representation, graphs.num_features),
-        },
-    )
+    columns = {
+        "source": np.full(len(graphs), name),
+        "index": np.arange(first, first + len(graphs)),
+        "label": graph_labels(graphs),
+        "coverage": coverage(energies, model.config.coverage_temperature).cpu().numpy(),
+        "residual": residuals.amax(1).cpu().numpy(),
+        "energies": energies.cpu().numpy(),
+        "z": z.cpu().numpy(),
+    }
+    facts = {
+        "representation": representation,
+        "model": dataclasses.asdict(model.config),
+        "weights": checkpoint.weights_hash(model),
+        "names": feature_names(model.config, representation, graphs.num_features),
+    }
+    return Vectors(columns, facts)
 
 
 def graph_labels(graphs: Graphs) -> NDArray[np.int64]:

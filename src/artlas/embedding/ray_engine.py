@@ -22,10 +22,9 @@ from typing import Any
 import torch
 
 from artlas import kernels
-from artlas.embedding.pieces import LoadedInput, Piece, embed_piece, load
-from artlas.embedding.run import Progress, Run, Summary
+from artlas.embedding.pieces import LoadedInput, Piece, Work, load
+from artlas.embedding.table_run import Progress, Summary, TableRun
 from artlas.errors import GraphCleaningWarning, GraphError
-from artlas.method.model import ART
 
 BLOCK_BYTES = 1 << 20  # pieces below this size travel together, a larger one alone
 TASKS_PER_WORKER = 64  # read tasks that inputs are spread over
@@ -61,7 +60,7 @@ def software() -> str:
     return f"artlas {version('artlas')} with {kind}"
 
 
-def read_pieces(row: Row, model: ART, budget: int) -> Iterator[Row]:
+def read_pieces(row: Row, work: Work, budget: int) -> Iterator[Row]:
     """Read the input of a task: yield a report, and its pieces unless the report is an error.
 
     A task is the number of an input, the input, and the first graphs of its saved pieces.
@@ -71,7 +70,7 @@ def read_pieces(row: Row, model: ART, budget: int) -> Iterator[Row]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GraphCleaningWarning)
         try:
-            loaded = load(entry, number, model, budget, saved)
+            loaded = load(entry, number, work, budget, saved)
         except (GraphError, ImportError) as error:
             yield pack(ReadReport(number, error=str(error), visible=entry.path.exists()))
             return
@@ -81,18 +80,18 @@ def read_pieces(row: Row, model: ART, budget: int) -> Iterator[Row]:
 
 
 class Worker:
-    """A process that holds the model and embeds pieces."""
+    """A process that holds the work, such as a model, and computes the rows of pieces."""
 
-    def __init__(self, model: ART, representation: str) -> None:
+    def __init__(self, work: Work) -> None:
         torch.set_num_threads(1)
-        self.model, self.representation = model, representation
+        self.work = work
 
     def __call__(self, row: Row) -> Row:
-        """Embed a piece; pass on reports, and pieces that are saved already."""
+        """Compute the rows of a piece; pass on reports, and pieces that are saved already."""
         piece = pickle.loads(row["item"])
         if not isinstance(piece, Piece) or piece.graphs is None:
             return row
-        rows = embed_piece(self.model, piece.graphs, self.representation, piece.name, piece.first)
+        rows = self.work.rows(piece.graphs, piece.name, piece.first)
         return pack(dataclasses.replace(piece, graphs=None, rows=rows))
 
 
@@ -112,7 +111,7 @@ class Cluster:
             raise ValueError(f"workers is 0 or more, got {self.workers}.")
         import_ray()
 
-    def embed(self, run: Run, report: Callable[[Progress], None]) -> Summary:
+    def embed(self, run: TableRun, report: Callable[[Progress], None]) -> Summary:
         """Embed what no earlier run has saved, write the table, and delete the saved parts."""
         failures: dict[str, str] = {}
         tasks = []
@@ -132,22 +131,22 @@ class Cluster:
             # Ray Data restarts readers and workers that die and repeats their work, without limit.
             pieces = data.flat_map(
                 read_pieces,
-                fn_args=(run.model, run.budget),
+                fn_args=(run.work, run.budget),
                 num_cpus=0,  # readers take no CPU from workers: whichever is ahead waits
                 compute=ray.data.TaskPoolStrategy(size=min(workers, blocks)),
             )
             embedded = pieces.map(
                 Worker,
-                fn_constructor_args=(run.model, run.representation),
+                fn_constructor_args=(run.work,),
                 num_cpus=1,
                 compute=ray.data.ActorPoolStrategy(size=workers),
             )
             loaded = group_by_input(run, embedded.iter_rows())
-            graphs = run.write(run.usable_pieces(loaded, failures), report)
-        return Summary(graphs, failures)
+            done = run.write(run.usable_pieces(loaded, failures), report)
+        return dataclasses.replace(done, failures=failures)
 
 
-def group_by_input(run: Run, rows: Iterator[Row]) -> Iterator[LoadedInput | Exception]:
+def group_by_input(run: TableRun, rows: Iterator[Row]) -> Iterator[LoadedInput | Exception]:
     """Yield every input of a run with its pieces, or its error, from what Ray returns in order."""
     results = ((pickle.loads(row["item"]), row["software"]) for row in rows)
     groups = itertools.groupby(results, lambda result: result[0].number)

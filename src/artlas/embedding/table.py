@@ -1,14 +1,16 @@
-"""Tables of vectors on disk: Parquet, NumPy or CSV, with the facts of how they were made."""
+"""Tables on disk: Parquet, NumPy or CSV, with the facts of how they were made."""
 
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
+import itertools
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,39 +25,48 @@ COLUMNS = ("source", "index", "label", "coverage", "residual", "energies", "z")
 
 
 @dataclass(frozen=True, eq=False)
-class Vectors:
+class Rows:
     """Rows of a table, one per graph.
 
-    source [n]: name of the input; index [n]: number of the graph in it; label [n]: its class, or
-    UNLABELLED; coverage, residual [n]; energies [n, K]; z [n, d]: the representation; facts: the
-    model, the representation and the names of the columns of z.
+    columns: by name, arrays [n] or [n, d], among them source, the name of the input, index, the
+    number of the graph in it, and label, UNLABELLED or NaN where there is none; facts: how they
+    were made.
     """
 
-    source: NDArray[np.str_]
-    index: NDArray[np.int64]
-    label: NDArray[np.int64]
-    coverage: NDArray[np.float32]
-    residual: NDArray[np.float32]
-    energies: NDArray[np.float32]
-    z: NDArray[np.float32]
-    facts: dict[str, Any] = field(default_factory=dict)
+    columns: Mapping[str, NDArray[Any]]
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self.index)
+        return len(self.columns["index"])
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all columns by name."""
-        return {name: getattr(self, name) for name in COLUMNS}
-
-    def slice(self, start: int, stop: int) -> Vectors:
+    def slice(self, start: int, stop: int) -> Self:
         """Return a range of the rows."""
-        columns = {name: values[start:stop] for name, values in self.arrays().items()}
-        return Vectors(**columns, facts=self.facts)
+        return self.replace(**{name: part[start:stop] for name, part in self.columns.items()})
+
+    def replace(self, **columns: NDArray[Any]) -> Self:
+        """Return the rows with other values in some columns."""
+        return dataclasses.replace(self, columns={**self.columns, **columns})
 
     @property
     def nbytes(self) -> int:
         """Memory of the columns in bytes."""
-        return sum(getattr(self, name).nbytes for name in COLUMNS)
+        return sum(values.nbytes for values in self.columns.values())
+
+
+class Vectors(Rows):
+    """Rows of vectors.
+
+    coverage, residual [n]; energies [n, K]; z [n, d]: the representation; facts: the model, the
+    representation and the names of the columns of z.
+    """
+
+    source = property(lambda self: self.columns["source"])
+    index = property(lambda self: self.columns["index"])
+    label = property(lambda self: self.columns["label"])
+    coverage = property(lambda self: self.columns["coverage"])
+    residual = property(lambda self: self.columns["residual"])
+    energies = property(lambda self: self.columns["energies"])
+    z = property(lambda self: self.columns["z"])
 
 
 def check_format(path: Path) -> str:
@@ -70,7 +81,7 @@ def check_format(path: Path) -> str:
 
 
 def write(
-    path: Path, parts: Iterable[Vectors], unfinished: Path | None = None, durable: bool = True
+    path: Path, parts: Iterable[Rows], unfinished: Path | None = None, durable: bool = True
 ) -> int:
     """Write at least one part as a table in the format of its ending; return the number of rows.
 
@@ -83,23 +94,33 @@ def write(
 
 
 def read(path: Path) -> Vectors:
-    """Read a Parquet or NumPy table that :func:`write` wrote."""
+    """Read a Parquet or NumPy table of vectors that :func:`write` wrote."""
     if not path.is_file():
         raise_read_error(path, "there is no such file", "no file", "make one with artlas embed")
     ending = check_format(path)
     if ending == ".csv":
         raise_read_error(path, "vectors are not read from CSV", ending, "write .parquet or .npz")
     try:
-        arrays = _read_parquet(path) if ending == ".parquet" else read_npz(path)
-        facts = json.loads(str(arrays["facts"]))
-        if not isinstance(facts, dict):
-            raise ValueError("no facts of how it was made")
-        return Vectors(**{name: arrays[name] for name in COLUMNS}, facts=facts)
+        rows = _read_parquet(path) if ending == ".parquet" else read_rows(path)
+        return Vectors({name: rows.columns[name] for name in COLUMNS}, rows.facts)
     except ReadError:
         raise
     except (KeyError, ValueError, OSError) as error:
         fix = "make one with artlas embed"
         raise_read_error(path, "this is not a table of vectors", quoted(str(error)), fix)
+
+
+def read_rows(path: Path) -> Rows:
+    """Read the rows of a NumPy table, whatever its columns."""
+    columns = read_npz(path)
+    return Rows(columns, _facts(str(columns.pop("facts"))))
+
+
+def _facts(text: str) -> dict[str, Any]:
+    facts = json.loads(text)
+    if not isinstance(facts, dict):
+        raise ValueError("no facts of how it was made")
+    return facts
 
 
 def _pyarrow(path: Path) -> Any:
@@ -112,7 +133,7 @@ def _pyarrow(path: Path) -> Any:
     return pyarrow
 
 
-def _read_parquet(path: Path) -> dict[str, Any]:
+def _read_parquet(path: Path) -> Rows:
     table = _pyarrow(path).parquet.read_table(path)
     columns: dict[str, Any] = {}
     for name in COLUMNS:
@@ -122,13 +143,13 @@ def _read_parquet(path: Path) -> dict[str, Any]:
         matrix = name in ("energies", "z")
         flat = (values.flatten() if matrix else values).to_numpy(zero_copy_only=False)
         columns[name] = flat.reshape(len(table), -1) if matrix else flat
-    facts = (table.schema.metadata or {}).get(b"artlas", b"null").decode()
-    return {**columns, "source": columns["source"].astype(np.str_), "facts": facts}
+    columns["source"] = columns["source"].astype(np.str_)
+    return Rows(columns, _facts((table.schema.metadata or {}).get(b"artlas", b"null").decode()))
 
 
-def _write_parquet(out: IO[bytes], parts: Iterator[Vectors]) -> int:
+def _write_parquet(out: IO[bytes], parts: Iterator[Rows]) -> int:
     """Write row groups of equal length, so that the file does not depend on its parts."""
-    arrow, first = _pyarrow(Path("vectors.parquet")), next(parts)
+    arrow, first = _pyarrow(Path("table.parquet")), next(parts)
     buffer, count = _arrow_table(arrow, first), len(first)
     group = max(1, ROW_GROUP_BYTES * count // first.nbytes)  # rows
     # Dictionaries of floats save no space, and statistics of vectors serve no query.
@@ -137,8 +158,8 @@ def _write_parquet(out: IO[bytes], parts: Iterator[Vectors]) -> int:
         buffer.schema,
         compression="zstd",
         compression_level=1,
-        use_dictionary=["source"],
-        write_statistics=list(COLUMNS[:-2]),
+        use_dictionary=[name for name, part in first.columns.items() if part.dtype.kind == "U"],
+        write_statistics=[name for name, part in first.columns.items() if part.ndim == 1],
     )
     del first
     try:
@@ -157,42 +178,61 @@ def _write_parquet(out: IO[bytes], parts: Iterator[Vectors]) -> int:
     return count
 
 
-def _arrow_table(arrow: Any, part: Vectors) -> Any:
-    """Return the rows as an Arrow table that shares the memory of the vectors."""
+def _arrow_table(arrow: Any, part: Rows) -> Any:
+    """Return the rows as an Arrow table that shares their memory."""
     columns = {}
-    for name, values in part.arrays().items():
+    for name, values in part.columns.items():
         if values.ndim == 2:
             flat = arrow.array(np.ascontiguousarray(values).ravel())
             columns[name] = arrow.FixedSizeListArray.from_arrays(flat, values.shape[1])
         else:
-            missing = values == UNLABELLED if name == "label" else None
+            missing = _missing(values) if name == "label" else None
             columns[name] = arrow.array(values, mask=missing)
     return arrow.table(columns).replace_schema_metadata({"artlas": json.dumps(part.facts)})
 
 
-def _write_npz(out: IO[bytes], parts: Iterator[Vectors]) -> int:
+def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.isnan(labels) if labels.dtype.kind == "f" else labels == UNLABELLED
+
+
+def _write_npz(out: IO[bytes], parts: Iterator[Rows]) -> int:
     rows = list(parts)
     columns: dict[str, Any] = {"facts": np.array(json.dumps(rows[0].facts))}
-    columns |= {name: np.concatenate([getattr(part, name) for part in rows]) for name in COLUMNS}
+    for name in rows[0].columns:
+        columns[name] = np.concatenate([part.columns[name] for part in rows])
     np.savez(out, **columns)
     return len(columns["index"])
 
 
-def _write_csv(out: IO[bytes], parts: Iterator[Vectors]) -> int:
+def _write_csv(out: IO[bytes], parts: Iterator[Rows]) -> int:
     text = io.TextIOWrapper(out, encoding="utf-8", newline="", write_through=True)
     writer, count = csv.writer(text), 0
     for part in parts:
         if count == 0:
-            energies = [f"e_{k}" for k in range(part.energies.shape[1])]
-            writer.writerow([*COLUMNS[:-2], *energies, *part.facts["names"]])
-        labels = ["" if label == UNLABELLED else label for label in part.label.tolist()]
-        numbers = np.column_stack([part.coverage, part.residual, part.energies, part.z])
-        rows = zip(part.source.tolist(), part.index.tolist(), labels, numbers, strict=True)
-        for source, index, label, values in rows:
-            writer.writerow([source, index, label, *map(str, values)])
+            writer.writerow(itertools.chain(*(_headings(part, name) for name in part.columns)))
+        cells = [_cells(name, values) for name, values in part.columns.items()]
+        writer.writerows(itertools.chain(*row) for row in zip(*cells, strict=True))
         count += len(part)
     text.detach()
     return count
+
+
+def _headings(rows: Rows, name: str) -> list[str]:
+    """Name a column, or every column of a matrix."""
+    values = rows.columns[name]
+    if values.ndim == 1:
+        return [name]
+    return (
+        rows.facts["names"] if name == "z" else [f"{name[0]}_{k}" for k in range(values.shape[1])]
+    )
+
+
+def _cells(name: str, values: NDArray[Any]) -> Iterator[list[str]]:
+    """Yield the cells of every row."""
+    if name == "label":
+        pairs = zip(values, _missing(values), strict=True)
+        return ([""] if missing else [str(value)] for value, missing in pairs)
+    return (list(map(str, row)) for row in values.reshape(len(values), -1))
 
 
 _WRITERS = {".parquet": _write_parquet, ".npz": _write_npz, ".csv": _write_csv}
