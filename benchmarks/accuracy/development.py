@@ -9,6 +9,7 @@ from benchmarks.accuracy.measure import measure_rows
 from benchmarks.accuracy.records import Record, load_all
 from benchmarks.accuracy.rows import ROWS
 from benchmarks.accuracy.splits import stratified_folds
+from benchmarks.accuracy.statistics import over_sets
 from benchmarks.accuracy.study import Options
 
 SETTING = "folds"
@@ -17,8 +18,8 @@ WL_LEAD = 5.0  # points asked for over WL, on the mean
 ABOUT = """All graphs and labels, 5 stratified folds (scikit-learn, shuffled), seed 0; for datasets
 below 1,000 graphs seeds 0, 1 and 2. Mean ± standard error over folds; folds share training graphs,
 so that the errors are a little too small. The error of a mean over datasets takes them as given.
-The blocks of the vector were chosen while looking at such folds of these datasets: `fair-comparison.md`
-has those that took no part.
+The blocks of the vector were chosen while looking at such folds of these datasets;
+`fair-comparison.md` has datasets that took no part.
 
 WL: the subtree kernel with a support vector machine. By 3 inner folds of every training part it is
 chosen whether the kernel is normalised, the number of rounds (0 to 5; from 1 where nodes have no
@@ -59,7 +60,7 @@ def verdict(results: comparison.Results, names: Sequence[str]) -> list[str]:
     if comparison.OURS not in results or WL not in results:
         return []
     leads = comparison.lead_of(results, WL, names)
-    mean = comparison.over_sets(list(leads.values()))
+    mean = over_sets(list(leads.values()))
     met = "met" if 100 * mean.mean >= WL_LEAD else "**missed**"
     lead = mean.points(signed=True)
     asked = f"asked: {WL_LEAD:+g}, {met}"

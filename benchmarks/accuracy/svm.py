@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
@@ -15,6 +17,7 @@ COSTS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 INNER = 3
 MOST_STEPS = 2_000_000  # of libsvm: only raw kernels at the highest C come near
 Matrix = NDArray[np.float64]
+Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -28,11 +31,8 @@ class Choice:
 
 
 def predict(
-    grams: Mapping[int, Matrix],
-    train: NDArray[np.int64],
-    labels: NDArray[np.int64],
-    test: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], Choice]:
+    grams: Mapping[int, Matrix], train: Numbers, labels: Numbers, test: Numbers
+) -> tuple[Numbers, Choice]:
     """Choose within the training graphs, fit to them and predict the test graphs.
 
     grams: kernels [G, G] by round; labels: of the training graphs. Every kernel is tried as it is,
@@ -44,6 +44,15 @@ def predict(
             labels, labels
         )
     )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        best = _choose(grams, train, labels, inner)
+        gram = grams[best.rounds]
+        machine = _machine(best.cost).fit(_scaled(gram, train, train, best.normalised), labels)
+    return machine.predict(_scaled(gram, test, train, best.normalised)), best
+
+
+def _choose(grams: Mapping[int, Matrix], train: Numbers, labels: Numbers, inner: Any) -> Choice:
     best = None
     for rounds, gram in grams.items():
         for normalised in (True, False):
@@ -56,14 +65,10 @@ def predict(
                 if best is None or choice.accuracy > best.accuracy:
                     best = choice
     assert best is not None
-    gram = grams[best.rounds]
-    machine = _machine(best.cost).fit(_scaled(gram, train, train, best.normalised), labels)
-    return machine.predict(_scaled(gram, test, train, best.normalised)), best
+    return best
 
 
-def _hits(
-    gram: Matrix, fit: NDArray[np.int64], held: NDArray[np.int64], labels: NDArray[np.int64]
-) -> Matrix:
+def _hits(gram: Matrix, fit: Numbers, held: Numbers, labels: Numbers) -> Matrix:
     """Count the held rows that are predicted well, by C."""
     own, other = gram[np.ix_(fit, fit)], gram[np.ix_(held, fit)]
     hits = np.zeros(len(COSTS))
@@ -79,9 +84,7 @@ def _machine(cost: float) -> Any:
     return SVC(kernel="precomputed", C=cost, cache_size=400, max_iter=MOST_STEPS)
 
 
-def _scaled(
-    gram: Matrix, rows: NDArray[np.int64], train: NDArray[np.int64], normalised: bool
-) -> Matrix:
+def _scaled(gram: Matrix, rows: Numbers, train: Numbers, normalised: bool) -> Matrix:
     diagonal = np.maximum(np.diag(gram), 1e-300)
     part = gram[np.ix_(rows, train)]
     if not normalised:
