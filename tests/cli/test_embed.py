@@ -224,7 +224,7 @@ def test_time_left_is_shown(tmp_path, triangle, monkeypatch):
             graphs = int(fields["speed"].split()[0])
             told.append((round(fields["completed"], 2), fields["left"], graphs))
 
-    monkeypatch.setattr("artlas.cli.embed.Progress", Bar)
+    monkeypatch.setattr("artlas.cli.table_runs.Progress", Bar)
     for name in "abc":
         (tmp_path / f"{name}.csv").write_bytes(triangle.read_bytes())
     files = [tmp_path / f"{name}.csv" for name in "abc"]

@@ -117,7 +117,7 @@ def assert_same(out, outcome, local):
 def test_one_and_two_workers_give_the_bits_of_one_process(tmp_path, model, inputs, local, workers):
     out, seen = tmp_path / "out" / "z.npz", []
     run = Run(out, inputs, model, "plus", BATCH)
-    outcome = ray_engine.Cluster(workers).embed(run, seen.append)
+    outcome = ray_engine.Cluster(workers).complete(run, seen.append)
     assert_same(out, outcome, local)
     assert (seen[-1].graphs, seen[-1].number, seen[-1].inputs) == (29, 6, 7)
     assert seen[-1].share == 1
@@ -156,7 +156,7 @@ def test_killed_processes_cost_neither_rows_nor_bits(tmp_path, model, inputs, lo
     monkeypatch.setattr(ray_engine, "Worker", Fragile)
     out = tmp_path / "out" / "z.npz"
     run = Run(out, inputs, model, "plus", BATCH)
-    outcome = ray_engine.Cluster(2).embed(run, lambda at: None)
+    outcome = ray_engine.Cluster(2).complete(run, lambda at: None)
     names = {path.name for path in marks.iterdir()}
     assert {"reader", "worker"} <= names
     made = names - {"reader", "worker"}  # the model is loaded once a process, not once a chunk
@@ -296,7 +296,7 @@ def test_a_finished_run_needs_no_ray(tmp_path, model, inputs, monkeypatch):
     run.state.save_pending()
     monkeypatch.setattr(ray_engine, "import_ray", lambda: None)
     monkeypatch.setattr(ray_engine, "connected", None)
-    assert ray_engine.Cluster(1).embed(run, lambda at: None).graphs == 7
+    assert ray_engine.Cluster(1).complete(run, lambda at: None).graphs == 7
     assert len(embedding_table.read(out)) == 7
 
 

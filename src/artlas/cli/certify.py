@@ -17,7 +17,7 @@ from rich.table import Table
 from artlas.certify import HOLDS, TOLERANCE, VIOLATED, Certificate
 from artlas.certify import certify as certify_graphs
 from artlas.cli.common import Format, Inputs, Model, error_console, exit_on_errors
-from artlas.cli.embed import find_inputs
+from artlas.cli.table_runs import find_inputs
 from artlas.errors import GraphError, raise_graph_error
 from artlas.files import stored
 from artlas.graphs.collection import Graphs

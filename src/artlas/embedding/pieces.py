@@ -51,6 +51,9 @@ class Work(Protocol):
     def count(self, rows: Rows) -> tuple[float, ...]:
         """Count in rows what the summary of the run sums up."""
 
+    def describe(self, totals: tuple[float, ...]) -> list[str]:
+        """Say in sentences what the sums show."""
+
 
 @dataclass(frozen=True)
 class Input:

@@ -1,7 +1,8 @@
-"""Embed the inputs of a run on a Ray cluster, with the same bits as in one process.
+"""Compute the table of a run on a Ray cluster, with the same bits as in one process.
 
-Readers cut inputs into pieces and workers embed them; Ray Data returns the rows in order. The
-calling process writes and saves them as any run does, so either engine resumes the other's runs.
+Readers cut inputs into pieces and workers compute their rows; Ray Data returns the rows in order.
+The calling process writes and saves them as any run does, so either engine resumes the other's
+runs.
 """
 
 from __future__ import annotations
@@ -111,8 +112,8 @@ class Cluster:
             raise ValueError(f"workers is 0 or more, got {self.workers}.")
         import_ray()
 
-    def embed(self, run: TableRun, report: Callable[[Progress], None]) -> Summary:
-        """Embed what no earlier run has saved, write the table, and delete the saved parts."""
+    def complete(self, run: TableRun, report: Callable[[Progress], None]) -> Summary:
+        """Compute what no earlier run has saved, write the table, and delete the saved parts."""
         failures: dict[str, str] = {}
         tasks = []
         for number, entry in enumerate(run.inputs):
@@ -120,7 +121,7 @@ class Cluster:
                 entry = dataclasses.replace(entry, path=entry.path.absolute())
                 tasks.append(pack((number, entry, frozenset(run.state.saved[number]))))
         if not tasks:
-            return run.embed(report)
+            return run.complete(report)
         with connected(self.address, self.workers) as ray:
             workers = self.workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
             blocks = min(len(tasks), TASKS_PER_WORKER * workers)
@@ -135,13 +136,13 @@ class Cluster:
                 num_cpus=0,  # readers take no CPU from workers: whichever is ahead waits
                 compute=ray.data.TaskPoolStrategy(size=min(workers, blocks)),
             )
-            embedded = pieces.map(
+            computed = pieces.map(
                 Worker,
                 fn_constructor_args=(run.work,),
                 num_cpus=1,
                 compute=ray.data.ActorPoolStrategy(size=workers),
             )
-            loaded = group_by_input(run, embedded.iter_rows())
+            loaded = group_by_input(run, computed.iter_rows())
             done = run.write(run.usable_pieces(loaded, failures), report)
         return dataclasses.replace(done, failures=failures)
 
@@ -176,7 +177,7 @@ def _checked(report: ReadReport, group: Iterator[tuple[Piece, str]]) -> Iterator
         missing -= piece.count
         if piece.rows is not None and made_by != own:
             warnings.warn(
-                f"a worker has {made_by}, this process {own}: their vectors agree to rounding, "
+                f"a worker has {made_by}, this process {own}: their rows agree to rounding, "
                 "not to the bit.",
                 RuntimeWarning,
                 stacklevel=2,

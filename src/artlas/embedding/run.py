@@ -55,6 +55,9 @@ class Embedding:
     def count(self, rows: Rows) -> tuple[float, ...]:
         return ()
 
+    def describe(self, totals: tuple[float, ...]) -> list[str]:
+        return []
+
 
 class Run(TableRun):
     """One table of vectors to be written, from its inputs, a model and a representation."""
@@ -68,3 +71,5 @@ class Run(TableRun):
         budget: int = BUDGET,
     ) -> None:
         super().__init__(out, inputs, Embedding(model, representation), budget)
+
+    embed = TableRun.complete

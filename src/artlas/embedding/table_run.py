@@ -82,7 +82,7 @@ class TableRun:
         settings = {**work.settings(), "inputs": [entry.fingerprint() for entry in inputs]}
         self.state = RunState(out.with_name(f".{out.name}.parts"), settings, budget)
 
-    def embed(self, report: Callable[[Progress], None]) -> Summary:
+    def complete(self, report: Callable[[Progress], None]) -> Summary:
         """Compute what no earlier run has saved, write the table, and delete the saved parts."""
         threads, failures = torch.get_num_threads(), dict[str, str]()
         # Each batch has one thread: threads that share a batch wait for each other at every step.

@@ -17,6 +17,7 @@ from artlas.learning.block_kernel import BlockKernel, spread_out
 _ROUNDING = 1e-5  # of a kernel in float32
 _CHUNK = 2048
 _SAMPLE = 500  # anchors that stand for all of them
+_EQUAL = 64  # rows of every product where bits matter
 
 
 class Settings(NamedTuple):
@@ -52,7 +53,26 @@ class KernelMachine:
 
     def novelty(self, rows: Tensor) -> Tensor:
         """Compute the share of training rows that had a nearer neighbour than rows [q, D] have."""
-        near = torch.cat([self.kernel.cross(part).amax(1) for part in rows.split(_CHUNK)])
+        return self._novelty(
+            torch.cat([self.kernel.cross(part).amax(1) for part in rows.split(_CHUNK)])
+        )
+
+    def judge(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Compute the scores [q, C] and novelty [q] of rows; a row's bits depend on it alone.
+
+        In a matrix product they depend on its shape: here all have the same, filled up by zeros.
+        """
+        scores, near = [], []
+        for part in rows.split(_EQUAL):
+            filled = rows.new_zeros(_EQUAL, rows.shape[1])
+            filled[: len(part)] = part
+            cross = self.kernel.cross(filled)
+            terms = [(cross.double() * column).sum(1) for column in self.coefficients.T]
+            scores.append(torch.stack(terms, 1)[: len(part)])
+            near.append(cross.amax(1)[: len(part)])
+        return torch.cat(scores) + self.intercept, self._novelty(torch.cat(near))
+
+    def _novelty(self, near: Tensor) -> Tensor:
         place = torch.searchsorted(self.familiar, near + _ROUNDING, right=True)
         return 1 - place.double() / len(self.familiar)
 
