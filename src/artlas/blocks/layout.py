@@ -5,34 +5,47 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 from artlas.errors import raise_graph_error
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Consecutive blocks of columns, each with a name and names for its columns.
+class Block(NamedTuple):
+    """A block: its name, names of its columns, and the least deviation to divide a column by.
 
-    ``layout["degree"]`` is the slice of a block's columns, and ``layout.columns`` names them all,
-    block by block. A layout is built from the names of each block's columns.
+    Standardising divides columns by their deviation. Counts of hashed colours have a floor:
+    without it, colours that hardly ever occur would outweigh all others.
     """
 
-    blocks: tuple[tuple[str, tuple[str, ...]], ...]
+    name: str
+    columns: tuple[str, ...]
+    floor: float = 0.0
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Consecutive blocks of columns.
+
+    ``layout["quantiles"]`` is the slice of a block's columns, and ``layout.columns`` names them
+    all, block by block.
+    """
+
+    blocks: tuple[Block, ...]
 
     @classmethod
     def of_widths(cls, widths: Mapping[str, int]) -> Layout:
         """Build from the width of every block; columns are numbered."""
-        return cls(tuple((name, tuple(map(str, range(n)))) for name, n in widths.items()))
+        return cls(tuple(numbered(name, width) for name, width in widths.items()))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The blocks' names, in order."""
-        return tuple(name for name, _ in self.blocks)
+        return tuple(block.name for block in self.blocks)
 
     @property
     def widths(self) -> tuple[int, ...]:
         """The number of columns of every block."""
-        return tuple(len(columns) for _, columns in self.blocks)
+        return tuple(len(block.columns) for block in self.blocks)
 
     @property
     def width(self) -> int:
@@ -42,7 +55,7 @@ class Layout:
     @property
     def columns(self) -> tuple[str, ...]:
         """The name of every column: the block's, and the column's own."""
-        return tuple(f"{name}_{column}" for name, columns in self.blocks for column in columns)
+        return tuple(f"{block.name}_{column}" for block in self.blocks for column in block.columns)
 
     def __iter__(self) -> Iterator[tuple[str, slice]]:
         """Iterate over the blocks: name, slice of columns."""
@@ -57,3 +70,8 @@ class Layout:
                 return columns
         fix = f"choose one of {', '.join(self.names)}"
         raise_graph_error("no block has this name", f"{name!r}", fix)
+
+
+def numbered(name: str, width: int, floor: float = 0.0) -> Block:
+    """Make a block whose columns are numbered from 0."""
+    return Block(name, tuple(map(str, range(width))), floor)

@@ -4,28 +4,78 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from artlas import kernels
+from artlas.blocks import twin
+from artlas.blocks.config import VectorConfig, as_config
 from artlas.blocks.layout import Layout
+from artlas.graphs.collection import Graphs
 from artlas.io.reading import as_graphs
 
+BATCH = 1 << 18  # nodes embedded between two looks at Ctrl-C
 
-def layout(num_features: int) -> Layout:
+
+def layout(num_features: int, preset: str | VectorConfig = "full") -> Layout:
     """Return the blocks of vectors of graphs whose nodes have this many features."""
-    return Layout.of_widths({"size": 3, "feat": 2 * num_features})
+    return as_config(preset).layout(num_features)
 
 
-def embed(graphs: Any) -> Tensor:
-    """Embed every graph as one vector, float32 [G, D]."""
+def embed(graphs: Any, preset: str | VectorConfig = "full") -> Tensor:
+    r"""Embed every graph as one vector of named blocks, float32 [G, D].
+
+    No model is needed, and a graph's vector depends on that graph alone. With
+    :math:`s(v) = sign(v) \log(1 + |v|)`, nine descriptors of every node (degree, degrees of the
+    neighbours, triangles, clustering, core number, return probabilities) and features X:
+
+    - ``extent``: logarithms of size, and s of the descriptors' sums;
+    - ``profile``: means and deviations of the descriptors;
+    - ``quantiles``: means of every descriptor over eight parts of equal mass;
+    - ``features``: s of the sums of X, AX, X o AX and X o LX, with L = deg - A;
+    - ``waves_sum``, ``waves_mean``: :math:`\cos(H \Omega + b)`, summed and averaged over nodes,
+      with fixed random :math:`\Omega` and H = [V, PV, P²V], V the descriptors and s(X);
+    - ``colours_r``: log(1 + count) of Weisfeiler-Lehman colours after r rounds, hashed into
+      buckets; ``shapes_r``: the same where triangles and core number are part of the first colour.
+
+    Graphs without features have no ``features`` and no ``colours_0``. ``compact`` projects every
+    block by fixed signs, to 256 columns in all at most.
+    """
+    config = as_config(preset)
     graphs = as_graphs(graphs)
-    sizes = graphs.sizes.double()
-    entries = (graphs.row_ptr[graphs.node_ptr].diff() / 2).double()
-    size = torch.stack([sizes.log(), entries.log1p(), entries.log1p() - sizes.log()], 1)
-    parts = [size]
-    if graphs.x is not None:
-        owner = torch.repeat_interleave(torch.arange(len(graphs)), graphs.sizes)
-        total = torch.zeros(len(graphs), graphs.num_features, dtype=torch.float64)
-        total.index_add_(0, owner, graphs.x.double())
-        parts += [total.abs().log1p() * total.sign(), total / sizes[:, None]]
-    return torch.cat(parts, 1).float()
+    parts = [_full(part, config) for part in graphs.batches(BATCH)]
+    vectors = parts[0] if len(parts) == 1 else torch.cat(parts)
+    return vectors if not config.compact else _compact(vectors, config, graphs.num_features)
+
+
+def _full(graphs: Graphs, config: VectorConfig) -> Tensor:
+    out = torch.empty(len(graphs), config.full_layout(graphs.num_features).width)
+    native = kernels.native_for(out)
+    write = twin.write_blocks if native is None else native.write_blocks
+    write(graphs.node_ptr, graphs.row_ptr, graphs.col, graphs.x, out, config.rounds, config.buckets)
+    return out
+
+
+def _compact(vectors: Tensor, config: VectorConfig, num_features: int) -> Tensor:
+    """Multiply every block that is too wide with a fixed matrix of signs."""
+    full, compact = config.full_layout(num_features), config.layout(num_features)
+    parts = []
+    for (_, columns), width in zip(full, compact.widths, strict=True):
+        values = vectors[:, columns]
+        wide = values.shape[1]
+        if wide > width:
+            values = _times(values, _signs(wide, width) / width**0.5)
+        parts.append(values)
+    return torch.cat(parts, 1)
+
+
+def _signs(rows: int, columns: int) -> Tensor:
+    keys = np.arange(rows * columns, dtype=np.uint64) + np.uint64(0x2545F491)
+    bits = twin.scramble(twin.scramble(keys)) >> np.uint64(63)
+    return torch.from_numpy(1.0 - 2.0 * bits.astype(np.float64)).view(rows, columns)
+
+
+def _times(values: Tensor, matrix: Tensor) -> Tensor:
+    """Multiply row by row in one order of additions, so that no batch changes any bits."""
+    return torch.stack([(row.double()[:, None] * matrix).sum(0) for row in values]).float()

@@ -21,10 +21,12 @@ WIDTH_UNIT = 32  # encoder widths are padded to multiples of this
 # The extension modules, or None where artlas was installed without a compiler.
 core: Any = None  # couplings, energies, encoder, iterative solver; isa(): avx512, avx2 or base
 ingest: Any = None  # number tables, canonical rows, ego-graphs
+_blocks: Any = None  # vectors of named blocks
 if find_spec("artlas.kernels._core") is not None:
     try:
         core = import_module("artlas.kernels._core")
         ingest = import_module("artlas.kernels._ingest")
+        _blocks = import_module("artlas.kernels._blocks")
     except ImportError as error:  # present but broken: never fall back in silence
         wrong = f"artlas' compiled kernels are installed but do not load ({error})"
         raise ImportError(f"{wrong}. Reinstall artlas in this environment.") from error
@@ -268,6 +270,21 @@ def induce(
     """Return row_ptr and col of the subgraphs that the nodes of every ego-graph induce."""
     induced = ingest.induce(row_ptr, col, node_ptr, nodes, threads=torch.get_num_threads())
     return induced.row_ptr, induced.col
+
+
+def write_blocks(
+    node_ptr: Tensor,
+    row_ptr: Tensor,
+    col: Tensor,
+    x: Tensor | None,
+    out: Tensor,
+    rounds: int,
+    buckets: int,
+) -> None:
+    """Write vectors of blocks into out [G, D]; see :func:`artlas.blocks.embed`."""
+    x = None if x is None else x.contiguous()
+    arrays = (node_ptr, row_ptr, col, x, out)
+    _call(_blocks.embed, *arrays, rounds, buckets, threads=torch.get_num_threads())
 
 
 def _call(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:

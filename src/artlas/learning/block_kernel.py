@@ -25,8 +25,9 @@ class BlockKernel:
     .. math:: k(v, v') = \sum_b w_b \exp(-\|z_b - z'_b\|^2 / h_b), \quad
         z_j = (v_j - m_j) / s_j, \quad h_b = \mathrm{median}_{i < i'} \|z_{ib} - z_{i'b}\|^2
 
-    with the training rows' means m and deviations s. Columns that are constant on the training
-    rows are dropped, and with them blocks that have no other. Weights sum to one.
+    with the training rows' means m and deviations s, the latter at least a block's floor. Columns
+    that are constant on the training rows are dropped, and with them blocks that have no other.
+    Weights sum to one.
 
     names, widths, weights: [B], of the blocks that are left; columns: int64 [d'], those that are
     left; mean, scale: float64 [d'], scale being :math:`1 / (s_j \sqrt{h_b})`; anchors: float32
@@ -54,6 +55,9 @@ class BlockKernel:
         A block whose name ``weights`` lacks has weight one.
         """
         mean, spread = _moments(rows)
+        for block, (_, place) in zip(layout.blocks, layout, strict=True):
+            varies = spread[place] > 0
+            spread[place] = torch.where(varies, spread[place].clamp(min=block.floor), 0.0)
         weights = weights or {}
         varying = {
             name: columns.start + spread[columns].nonzero()[:, 0]

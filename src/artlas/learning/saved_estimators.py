@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from artlas import blocks
-from artlas.blocks.layout import Layout
+from artlas.blocks.layout import Block, Layout
 from artlas.errors import quoted, raise_graph_error, raise_read_error
 from artlas.files.stored import read_json, read_tensors, write_json, write_tensors
 from artlas.learning.block_kernel import BlockKernel
@@ -83,7 +83,9 @@ def load(kind: Any, folder: Any) -> Any:
 
 
 def _assemble(kind: Any, facts: dict[str, Any], tensors: dict[str, Tensor]) -> Any:
-    layout = Layout(tuple((_text(n), tuple(map(_text, c))) for n, c in facts["layout"]))
+    layout = Layout(
+        tuple(Block(_text(n), tuple(map(_text, c)), _floor(f)) for n, c, f in facts["layout"])
+    )
     settings = facts["settings"] | {"blocks": layout if facts["settings"]["blocks"] else None}
     estimator = kind(**settings)
     parts = facts["kernel"]
@@ -200,6 +202,10 @@ def _text(value: Any) -> str:
 def _count(value: Any) -> int:
     whole = isinstance(value, int) and not isinstance(value, bool) and value >= 0
     return value if whole else _refuse(f"{quoted(value)} is not a count")
+
+
+def _floor(value: Any) -> float:
+    return value if value == 0.0 and isinstance(value, float) else _positive(value)
 
 
 def _positive(value: Any) -> float:

@@ -1,0 +1,189 @@
+"""The blocks of vectors in NumPy and SciPy: what compiled code writes, for installs without it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from torch import Tensor
+
+from artlas.blocks.config import DESCRIPTORS, QUANTILES, WAVES
+
+Matrix = NDArray[np.float64]
+Colours = NDArray[np.uint64]
+_SPREAD = np.array([0.5, 0.5, 0.7, 0.7, 0.3, 0.4, 0.3, 0.15, 0.2])
+_STRUCTURE_SCALE, _FEATURE_SCALE, _HOPS = 0.3, 2.0, 3
+
+
+def write_blocks(
+    node_ptr: Tensor,
+    row_ptr: Tensor,
+    col: Tensor,
+    x: Tensor | None,
+    out: Tensor,
+    rounds: int,
+    buckets: int,
+) -> None:
+    """Write the vectors of graphs in CSR form into out [G, D]."""
+    rows, columns = row_ptr.numpy(), col.numpy()
+    for g, (first, last) in enumerate(pairwise(node_ptr.tolist())):
+        start, stop = rows[first], rows[last]
+        ones, size = np.ones(stop - start), last - first
+        index = (ones, columns[start:stop] - first, rows[first : last + 1] - start)
+        A = csr_array(index, shape=(size, size))
+        X = None if x is None else x[first:last].numpy()
+        out.numpy()[g] = np.concatenate(_blocks(A, X, rounds, buckets))
+
+
+def _blocks(A: Any, X: Any, rounds: int, buckets: int) -> list[Matrix]:
+    D, triangles, core = descriptors(A)
+    nodes, edges = len(D), np.log1p(A.nnz / 2)
+    parts = [
+        np.array([np.log(nodes), edges, edges - np.log(nodes)]),
+        signed_log(D.sum(0)),
+        D.mean(0),
+        D.std(0),
+        quantiles(D).ravel(),
+    ]
+    if X is not None:
+        x = X.astype(np.float64)
+        near = A @ x
+        each = [x, near, x * near, D_degree(A)[:, None] * x * x - x * near]
+        parts += [signed_log(values.sum(0)) for values in each]
+    waves = node_waves(A, D, X).sum(0)
+    parts += [signed_log(waves), waves / nodes]
+    start = np.zeros(nodes, dtype=np.uint64) if X is None else first_colours(X)
+    for shapes in (False, True):
+        colours = shape_colours(start, triangles, core) if shapes else start
+        for r in range(rounds):
+            colours = refine(A, colours, r) if r else colours
+            if X is not None or shapes or r:
+                parts.append(count(colours, buckets))
+    return parts
+
+
+def signed_log(values: Any) -> Any:
+    """sign(v) log(1 + |v|)."""
+    return np.sign(values) * np.log1p(np.abs(values))
+
+
+def D_degree(A: Any) -> Matrix:
+    """Return the degree of every node, [n]."""
+    return np.diff(A.indptr).astype(np.float64)
+
+
+def descriptors(A: Any) -> tuple[Matrix, NDArray[np.int64], NDArray[np.int64]]:
+    """Compute the descriptors [n, 9], triangles [n] and core numbers [n] of nodes."""
+    degree = D_degree(A)
+    inverse = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
+    around, squared = A @ degree, A @ A
+    triangles = np.rint((squared * A).sum(1) / 2).astype(np.int64)
+    P = csr_array(A * inverse[:, None])
+    walk = P @ P
+    returns = [walk.diagonal(), (walk * P.T).sum(1), (walk * walk.T).sum(1)]
+    pairs = degree * (degree - 1)
+    columns = [
+        np.log1p(degree),
+        np.log1p(around / np.maximum(degree, 1)),
+        np.log1p(around),
+        np.log1p(triangles),
+        np.divide(2 * triangles, pairs, out=np.zeros_like(degree), where=pairs > 0),
+        np.log1p(core := core_numbers(A)),
+        *returns,
+    ]
+    return np.column_stack(columns), triangles, core
+
+
+def core_numbers(A: Any) -> NDArray[np.int64]:
+    """Peel off nodes of the lowest remaining degree."""
+    degree = np.diff(A.indptr).astype(np.int64)
+    core, left = np.zeros_like(degree), np.ones(len(degree), dtype=bool)
+    level = 0
+    while left.any():
+        level = max(level, int(degree[left].min()))
+        while (peeled := left & (degree <= level)).any():
+            core[peeled] = level
+            left &= ~peeled
+            degree -= (A @ peeled.astype(np.float64)).astype(np.int64)
+    return core
+
+
+def quantiles(D: Matrix) -> Matrix:
+    """Average every descriptor over parts of equal mass of its sorted values, [9, 8]."""
+    nodes = len(D)
+    grid = np.sort(np.repeat(D, QUANTILES, axis=0), axis=0)
+    return grid.reshape(QUANTILES, nodes, len(DESCRIPTORS)).mean(1).T
+
+
+def node_waves(A: Any, D: Matrix, X: Any) -> Matrix:
+    r"""Compute :math:`\cos(H \Omega + b)` of every node, [n, 256]."""
+    values = [D.astype(np.float32)]
+    if X is not None:
+        filled = np.maximum((X != 0).sum(1), 1)
+        values.append(signed_log(X.astype(np.float64)) / (np.log(2) * np.sqrt(filled))[:, None])
+    hop = np.column_stack(values)
+    degree = np.maximum(D_degree(A), 1)[:, None]
+    angle = phases()
+    for number in range(_HOPS):
+        hop = A @ hop / degree if number else hop
+        angle = angle + hop @ frequencies(hop.shape[1], number)
+    return np.cos(2 * np.pi * angle)
+
+
+def frequencies(width: int, hop: int) -> Matrix:
+    """Return the frequencies, in turns, of the values at a hop, [width, 256]."""
+    j, wave = np.arange(width, dtype=np.uint64)[:, None], np.arange(WAVES, dtype=np.uint64)
+    keys = (j * np.uint64(_HOPS) + np.uint64(hop)) * np.uint64(WAVES) + wave
+    h = scramble(scramble(keys + np.uint64(0x51ED2701)))
+    parts = [(h >> np.uint64(16 * k)) & np.uint64(0xFFFF) for k in range(4)]
+    normal = (sum((part + 0.5) / 65536 for part in parts) - 2) * np.sqrt(3)
+    scale = np.full(width, _FEATURE_SCALE)
+    scale[: len(_SPREAD)] = _STRUCTURE_SCALE / _SPREAD
+    return normal * scale[:, None] / (2 * np.pi)
+
+
+def phases() -> Matrix:
+    """Return the phases of all waves, in turns, [256]."""
+    h = scramble(np.arange(WAVES, dtype=np.uint64) + np.uint64(0x7F4A7C15))
+    return (h >> np.uint64(40)) / 16777216.0
+
+
+def scramble(h: Colours) -> Colours:
+    """Map 64-bit numbers one to one to numbers that look random (SplitMix64's finaliser)."""
+    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return h ^ (h >> np.uint64(31))
+
+
+def first_colours(X: Any) -> Colours:
+    """Hash the columns that are one; in rows of coded fields, the values of all columns."""
+    whole = ((X >= 0) & (X <= 127) & (np.floor(X) == X)).all(1)
+    coded = whole & ((X > 1).sum(1) > 1)
+    used = np.where(coded[:, None], X != 0, X == 1)
+    column = np.arange(1, X.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    keys = column + np.where(used, X - 1, 0).astype(np.uint64)
+    return scramble(np.where(used, scramble(keys), np.uint64(0)).sum(1, dtype=np.uint64))
+
+
+def shape_colours(colours: Colours, triangles: Any, core: Any) -> Colours:
+    """Refine colours by up to three triangles and by the core number."""
+    t = np.minimum(triangles, 3).astype(np.uint64) + np.uint64(11)
+    return scramble(colours + scramble(t) + scramble(core.astype(np.uint64) + np.uint64(31)))
+
+
+def refine(A: Any, colours: Colours, number: int) -> Colours:
+    """One round: hash a node's own colour and the multiset of its neighbours'."""
+    mixed = scramble(colours + np.uint64(0x1234567))
+    total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed[A.indices], dtype=np.uint64)])
+    around = total[A.indptr[1:]] - total[A.indptr[:-1]]
+    return scramble(np.uint64(3) * mixed + around + np.uint64(number))
+
+
+def count(colours: Colours, buckets: int) -> Matrix:
+    """Add log(1 + count) of every colour to its bucket, [buckets]."""
+    kinds, counts = np.unique(colours, return_counts=True)
+    place = scramble(kinds + np.uint64(77)) % np.uint64(buckets)
+    return np.bincount(place.astype(np.int64), np.log1p(counts), buckets)
