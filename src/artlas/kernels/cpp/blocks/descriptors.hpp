@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "blocks/graph_view.hpp"
+#include "blocks/dense_cycles.hpp"
 
 namespace artlas {
 
@@ -27,16 +27,10 @@ class Descriptors {
     find_cores(graph);
     walk_cycles(graph);
     for (int64_t i = 0; i < n; ++i) {
-      double around = 0.0, twice = 0.0, there_and_back = 0.0;
-      const double inverse = inverse_[i], degree = double(graph.degree(i));
-      graph.neighbours(i, [&](int64_t j) {
-        around += double(graph.degree(j));
-        twice += inverse_[j];
-        // i - j - b - j - i with b other than i
-        there_and_back += inverse * inverse_[j] * inverse_[j] * (reach_[j] - inverse);
-      });
-      twice *= inverse;
-      const double pairs = degree * (degree - 1.0), t = double(triangles[i]);
+      double around = 0.0;
+      const double degree = double(graph.degree(i)), t = double(triangles[i]);
+      graph.neighbours(i, [&](int64_t j) { around += double(graph.degree(j)); });
+      const double pairs = degree * (degree - 1.0);
       double* to = &values[i * DESCRIPTORS];
       to[0] = std::log1p(degree);
       to[1] = std::log1p(around / std::max(degree, 1.0));
@@ -44,9 +38,9 @@ class Descriptors {
       to[3] = std::log1p(t);
       to[4] = pairs > 0.0 ? 2.0 * t / pairs : 0.0;
       to[5] = std::log1p(double(core[i]));
-      to[6] = twice;
-      to[7] = 2.0 * three_[i];
-      to[8] = twice * twice + there_and_back + 2.0 * four_[i];
+      to[6] = inverse_[i] * reach_[i];
+      to[7] = three_[i];
+      to[8] = four_[i];
     }
   }
 
@@ -75,17 +69,37 @@ class Descriptors {
     }
   }
 
-  // Triangles and weighted cycles of length 3 and 4, each found once, from its node of the highest
-  // degree (Chiba and Nishizeki): the cost is the sum over edges of the lower degree.
+  // Triangles of every node, and probabilities to return after three and four steps.
   void walk_cycles(const GraphView& graph) {
     const int64_t n = graph.nodes;
     inverse_.resize(n), reach_.assign(n, 0.0);
     triangles.assign(n, 0), three_.assign(n, 0.0), four_.assign(n, 0.0);
-    paths_.assign(n, Paths{}), adjacent_.assign(n, 0);
     for (int64_t i = 0; i < n; ++i)
       inverse_[i] = graph.degree(i) ? 1.0 / double(graph.degree(i)) : 0.0;
+    double lower = 0.0;  // the sum over edges of the lower degree
     for (int64_t i = 0; i < n; ++i)
-      graph.neighbours(i, [&](int64_t j) { reach_[i] += inverse_[j]; });
+      graph.neighbours(i, [&](int64_t j) {
+        reach_[i] += inverse_[j];
+        lower += double(std::min(graph.degree(i), graph.degree(j)));
+      });
+    if (n <= DENSE && double(graph.entries()) * double(n) < 8.0 * lower)
+      dense_.walk(graph, inverse_, triangles, three_, four_);
+    else
+      walk_sparse(graph);
+  }
+
+  // Every cycle is found once, from its node of the highest degree (Chiba and Nishizeki): the cost
+  // is the sum over edges of the lower degree.
+  void walk_sparse(const GraphView& graph) {
+    const int64_t n = graph.nodes;
+    paths_.assign(n, Paths{}), adjacent_.assign(n, 0);
+    for (int64_t i = 0; i < n;
+         ++i) {  // walks that are no cycles: i - a - i - c - i, i - a - b - a - i
+      four_[i] = inverse_[i] * inverse_[i] * reach_[i] * reach_[i];
+      graph.neighbours(i, [&](int64_t a) {
+        four_[i] += inverse_[i] * inverse_[a] * inverse_[a] * (reach_[a] - inverse_[i]);
+      });
+    }
     for (int64_t top = 0; top < n; ++top) {
       if (graph.degree(top) < 2) continue;
       const auto below = [&](int64_t a, int64_t b) {
@@ -101,13 +115,14 @@ class Descriptors {
           paths_[w].squares += inverse_[u] * inverse_[u];
           if (!adjacent_[w] || w > u) return;
           const double weight = inverse_[top] * inverse_[u] * inverse_[w];
-          for (const int64_t i : {top, u, w}) ++triangles[i], three_[i] += weight;
+          for (const int64_t i : {top, u, w}) ++triangles[i], three_[i] += 2.0 * weight;
         });
       });
       for (const int64_t w : ends_) {
         if (paths_[w].count < 2) continue;
         const Paths& p = paths_[w];
-        const double pairs = 0.5 * (p.once * p.once - p.squares) * inverse_[top] * inverse_[w];
+        // Twice the pairs of middles: a cycle can be walked in two directions.
+        const double pairs = (p.once * p.once - p.squares) * inverse_[top] * inverse_[w];
         four_[top] += pairs, four_[w] += pairs;
       }
       graph.neighbours(top, [&](int64_t u) {
@@ -117,7 +132,7 @@ class Descriptors {
         graph.neighbours(u, [&](int64_t w) {
           if (paths_[w].count > 1) sum += inverse_[w] * (paths_[w].once - inverse_[u]);
         });
-        four_[u] += inverse_[top] * inverse_[u] * sum;
+        four_[u] += 2.0 * inverse_[top] * inverse_[u] * sum;
       });
       for (const int64_t w : ends_) paths_[w] = {};
       ends_.clear();
@@ -132,6 +147,7 @@ class Descriptors {
   std::vector<double> inverse_, reach_, three_, four_;
   std::vector<Paths> paths_;
   std::vector<uint8_t> adjacent_;
+  DenseCycles dense_;
 };
 
 }  // namespace artlas
