@@ -186,4 +186,4 @@ def count(colours: Colours, buckets: int) -> Matrix:
     """Add log(1 + count) of every colour to its bucket, [buckets]."""
     kinds, counts = np.unique(colours, return_counts=True)
     place = scramble(kinds + np.uint64(77)) % np.uint64(buckets)
-    return np.bincount(place.astype(np.int64), np.log1p(counts), buckets)
+    return np.bincount(place.astype(np.int64), np.log1p(counts), buckets).astype(np.float64)

@@ -17,7 +17,7 @@ from artlas.io.reading import as_graphs
 from artlas.learning.heads import Linear, Prototypes, SupportScaler
 from artlas.method.checkpoint import load
 from artlas.method.model import ART
-from artlas.method.representations import check_representation, feature_names
+from artlas.method.representations import DEFAULT, check_representation, feature_names
 
 
 class GraphEmbedder(TransformerMixin, BaseEstimator):
@@ -27,7 +27,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):
     in ``ART.embed``. Graphs are anything that :class:`artlas.Graphs` accepts, or a list of them.
     """
 
-    def __init__(self, model: Any = "graph", representation: str = "plus") -> None:
+    def __init__(self, model: Any = "graph", representation: str = DEFAULT) -> None:
         self.model = model
         self.representation = representation
 
@@ -49,7 +49,7 @@ class GraphEmbedder(TransformerMixin, BaseEstimator):
         return np.asarray(self.model_.embed(graphs, self.representation).cpu())
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Name every column: ``q_0``, ``role_31_x_5``, ..."""
+        """Name every column: ``quantiles_core_3``, ``colours_1_17``, or ``role_31_x_5``, ..."""
         check_is_fitted(self)
         names = feature_names(self.model_.config, self.representation, self.n_node_features_in_)
         return np.array(names, dtype=object)

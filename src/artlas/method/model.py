@@ -13,13 +13,13 @@ from artlas.graphs.measure import degree_measure, prepare_structure
 from artlas.io.reading import as_graphs
 from artlas.kernels.structure import Structure
 from artlas.method import refinement, z_plus
+from artlas.method import representations as forms
 from artlas.method.alignment import Alignment, batches
 from artlas.method.atlas import Atlas, RoleEncoder
 from artlas.method.batching import BUDGET, as_data, split_by_budget
 from artlas.method.config import ArtConfig
 from artlas.method.encoder import Encoder
 from artlas.method.energy import coordinates, coverage
-from artlas.method.representations import check_representation, node_features, paper_vector
 from artlas.nodes.ego import EgoGraphs, PprConfig, ego_graphs
 
 
@@ -110,9 +110,10 @@ class ART(nn.Module):
     def embed(self, graphs: Any, representation: str | None = None, budget: int = BUDGET) -> Tensor:
         r"""Embed every graph as one vector, [G, D].
 
-        The default representation is the one that did best in our measurements (docs/transfer.md):
-        ``plus`` for graphs and ``plus-no-roles`` for ego-graphs, both of which go beyond the paper
-        (:mod:`artlas.method.z_plus`). ``paper`` is :math:`z = [q \,\|\, \mathrm{vec}\, H]`,
+        The default representation is the one that did best in our measurements (docs/vectors.md):
+        ``blocks`` for graphs, which needs no model (:func:`artlas.blocks.embed`; ``compact`` is its
+        short form), and ``plus-no-roles`` for ego-graphs; ``plus`` and ``plus-no-roles`` are in
+        :mod:`artlas.method.z_plus`. ``paper`` is :math:`z = [q \,\|\, \mathrm{vec}\, H]`,
         [G, K + M d], with :math:`H = N T_{mix}^\top X`; ``coordinates`` is its q and ``features``
         its vec H.
 
@@ -121,32 +122,34 @@ class ART(nn.Module):
         ``numpy.asarray`` takes it from a CPU without a copy.
         """
         if representation is None:
-            representation = "plus-no-roles" if isinstance(graphs, EgoGraphs) else "plus"
-        if representation == "plus-no-roles":  # the only one that needs no energies
+            ego = isinstance(graphs, EgoGraphs)
+            representation = forms.DEFAULT_EGO if ego else forms.DEFAULT
+        if representation in forms.WITHOUT_MODEL:
             parts = split_by_budget(self.config, graphs, budget)
-            return torch.cat([z_plus.without_roles(part) for part in parts])
+            vectors = _join(tuple(forms.without_model(b, representation) for b in parts), 0)
+            return vectors.to(self.node_projection.weight.device)
         return self.embed_with_energies(graphs, representation, budget)[0]
 
     @torch.no_grad()
     def embed_with_energies(
-        self, graphs: Any, representation: str = "plus", budget: int = BUDGET
+        self, graphs: Any, representation: str = forms.DEFAULT, budget: int = BUDGET
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Embed graphs as :meth:`embed` does; return vectors, energies and residuals [G, K]."""
-        check_representation(representation)
+        forms.check_representation(representation)
         results = []
         for batch in split_by_budget(self.config, graphs, budget):
             if representation == "plus":
                 e, r, pooled = self.pool_by_roles(batch.graphs, z_plus.node_values(batch))
                 z = z_plus.vector(batch, pooled)
-            elif representation == "plus-no-roles":
+            elif representation in forms.WITHOUT_MODEL:
                 e, r = self.energies_and_residuals(batch.graphs)
-                z = z_plus.without_roles(batch)
+                z = forms.without_model(batch, representation)
             elif representation == "coordinates":
                 e, r = self.energies_and_residuals(batch.graphs)
                 z = coordinates(e)
             else:
-                e, r, h = self.transport(batch.graphs, node_features(batch, self.config))
-                z = paper_vector(e, h) if representation == "paper" else h.flatten(1)
+                e, r, h = self.transport(batch.graphs, forms.node_features(batch, self.config))
+                z = forms.paper_vector(e, h) if representation == "paper" else h.flatten(1)
             results.append((z, e, r))
         vectors, energies, residuals = (_join(column, 0) for column in zip(*results, strict=True))
         return vectors, energies, residuals

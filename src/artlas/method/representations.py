@@ -5,13 +5,20 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from artlas import blocks
+from artlas.blocks.config import PRESETS
 from artlas.graphs.measure import normalised_degree
 from artlas.method import z_plus
 from artlas.method.batching import GraphBatch
 from artlas.method.config import ArtConfig
 from artlas.method.energy import coordinates
 
-REPRESENTATIONS = ("paper", "coordinates", "features", "plus", "plus-no-roles")
+# Vectors of named blocks (artlas.blocks), by representation; they need no model.
+BLOCKS = {"blocks": PRESETS["full"], "compact": PRESETS["compact"]}
+REPRESENTATIONS = (*BLOCKS, "plus", "plus-no-roles", "paper", "coordinates", "features")
+WITHOUT_MODEL = (*BLOCKS, "plus-no-roles")
+DEFAULT = "blocks"  # of graphs
+DEFAULT_EGO = "plus-no-roles"  # of ego-graphs
 
 
 def node_features(batch: GraphBatch, config: ArtConfig) -> Tensor:
@@ -22,6 +29,13 @@ def node_features(batch: GraphBatch, config: ArtConfig) -> Tensor:
     if config.featureless == "degree":
         return normalised_degree(graphs.degree, graphs.node_ptr).unsqueeze(1)
     return torch.ones(graphs.num_nodes, 1)
+
+
+def without_model(batch: GraphBatch, representation: str) -> Tensor:
+    """Embed graphs in one of the representations that need no model, [G, D]."""
+    if representation in BLOCKS:
+        return blocks.embed(batch.graphs, BLOCKS[representation])
+    return z_plus.without_roles(batch)
 
 
 def paper_vector(energies: Tensor, transported: Tensor) -> Tensor:
@@ -42,9 +56,11 @@ def check_representation(name: str) -> None:
 def feature_names(config: ArtConfig, representation: str, width: int) -> list[str]:
     """Name the columns of a representation of graphs with ``width`` features per node.
 
-    Graphs without features have one in their place.
+    Graphs without features have one in their place, but for vectors of blocks.
     """
     check_representation(representation)
+    if representation in BLOCKS:
+        return list(blocks.layout(width, BLOCKS[representation]).columns)
     columns, roles = range(max(width, 1)), [f"role_{a}" for a in range(config.roles)]
     if representation == "plus-no-roles":
         return [f"{block}_{j}" for block in z_plus.BLOCKS for j in columns]

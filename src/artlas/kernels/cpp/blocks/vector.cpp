@@ -16,6 +16,24 @@ constexpr int64_t LARGE = 1 << 16;  // graphs of at least this size get all thre
 
 double signed_log(double v) { return std::copysign(std::log1p(std::fabs(v)), v); }
 
+// Runs work(0), ..., work(count - 1) on at most this many threads; rethrows a failure.
+template <typename Work>
+void run_all(int threads, int count, Work work) {
+  std::atomic<int> next{0};
+  std::exception_ptr failure;  // must not leave a thread of its own
+  std::mutex guard;
+  Team::run(threads, [&](Team&, int) {
+    try {
+      for (int i; (i = next.fetch_add(1)) < count;) work(i);
+    } catch (...) {
+      const std::lock_guard lock(guard);
+      failure = std::current_exception();
+      next = count;
+    }
+  });
+  if (failure) std::rethrow_exception(failure);
+}
+
 // What one thread needs to embed one graph after another.
 class Embedder {
  public:
@@ -24,20 +42,25 @@ class Embedder {
 
   void embed(const GraphView& graph, int threads, float* out) {
     descriptors_.compute(graph);
-    out = write_moments(graph, out);
-    out = write_quantiles(graph, out);
-    if (graph.x) out = write_features(graph, out);
+    float* const features = out + 3 + 3 * DESCRIPTORS + QUANTILES * DESCRIPTORS;
+    float* const waves = features + 4 * graph.width;
+    float* const colours = waves + 2 * WAVES;
+    float* const shapes = colours + (task_.rounds - (graph.x ? 0 : 1)) * task_.buckets;
+    run_all(threads, DESCRIPTORS + 4, [&](int part) {
+      if (part == 0) return write_colours(graph, false, colours);
+      if (part == 1) return write_colours(graph, true, shapes);
+      if (part == 2) return write_features(graph, features);
+      if (part == 3) return write_moments(graph, out);
+      write_quantiles(graph, part - 4, out + 3 + 3 * DESCRIPTORS + (part - 4) * QUANTILES);
+    });
     double sums[WAVES];
     waves_.sum(graph, descriptors_, frequencies_, threads, sums);
-    for (int64_t w = 0; w < WAVES; ++w) out[w] = float(signed_log(sums[w]));
-    for (int64_t w = 0; w < WAVES; ++w) out[WAVES + w] = float(sums[w] / double(graph.nodes));
-    out += 2 * WAVES;
-    out = write_colours(graph, false, out);
-    write_colours(graph, true, out);
+    for (int64_t w = 0; w < WAVES; ++w) waves[w] = float(signed_log(sums[w]));
+    for (int64_t w = 0; w < WAVES; ++w) waves[WAVES + w] = float(sums[w] / double(graph.nodes));
   }
 
  private:
-  float* write_moments(const GraphView& graph, float* out) {
+  void write_moments(const GraphView& graph, float* out) const {
     const double nodes = double(graph.nodes), edges = double(graph.entries()) / 2.0;
     double sums[DESCRIPTORS] = {}, spread[DESCRIPTORS] = {};
     const double* values = descriptors_.values.data();
@@ -54,33 +77,31 @@ class Embedder {
     for (const double sum : sums) *out++ = float(signed_log(sum));
     for (const double sum : sums) *out++ = float(sum / nodes);
     for (const double sum : spread) *out++ = float(std::sqrt(sum / nodes));
-    return out;
   }
 
-  // Means of every descriptor over eight parts of equal mass of its sorted values.
-  float* write_quantiles(const GraphView& graph, float* out) {
+  // Means of descriptor j over eight parts of equal mass of its sorted values.
+  void write_quantiles(const GraphView& graph, int j, float* out) {
     const int64_t n = graph.nodes;
-    sorted_.resize(n);
-    for (int j = 0; j < DESCRIPTORS; ++j) {
-      for (int64_t i = 0; i < n; ++i) sorted_[i] = descriptors_.values[i * DESCRIPTORS + j];
-      std::sort(sorted_.begin(), sorted_.end());
-      for (int q = 0; q < QUANTILES; ++q) {
-        // Part q covers the places from q n / 8 to (q + 1) n / 8, which may cut a value.
-        double sum = 0.0;
-        int64_t at = q * n;  // in eighths of a place
-        for (const int64_t end = at + n; at < end;) {
-          const int64_t i = at / QUANTILES, next = std::min((i + 1) * QUANTILES, end);
-          sum += sorted_[i] * double(next - at);
-          at = next;
-        }
-        *out++ = float(sum / double(n));
+    std::vector<double>& sorted = sorted_[j];
+    sorted.resize(n);
+    for (int64_t i = 0; i < n; ++i) sorted[i] = descriptors_.values[i * DESCRIPTORS + j];
+    std::sort(sorted.begin(), sorted.end());
+    for (int q = 0; q < QUANTILES; ++q) {
+      // Part q covers the places from q n / 8 to (q + 1) n / 8, which may cut a value.
+      double sum = 0.0;
+      int64_t at = q * n;  // in eighths of a place
+      for (const int64_t end = at + n; at < end;) {
+        const int64_t i = at / QUANTILES, next = std::min((i + 1) * QUANTILES, end);
+        sum += sorted[i] * double(next - at);
+        at = next;
       }
+      out[q] = float(sum / double(n));
     }
-    return out;
   }
 
   // Signed logarithms of the sums over nodes of X, AX, X o AX and X o (deg X - AX).
-  float* write_features(const GraphView& graph, float* out) {
+  void write_features(const GraphView& graph, float* out) {
+    if (!graph.x) return;
     const int64_t d = graph.width;
     sums_.assign(4 * d, 0.0), near_.resize(d);
     for (int64_t i = 0; i < graph.nodes; ++i) {
@@ -99,31 +120,30 @@ class Embedder {
       }
     }
     for (const double sum : sums_) *out++ = float(signed_log(sum));
-    return out;
   }
 
-  float* write_colours(const GraphView& graph, bool shapes, float* out) {
+  void write_colours(const GraphView& graph, bool shapes, float* out) {
+    Colours& colours = colours_[shapes];
     if (graph.x)
-      colours_.start(graph);
+      colours.start(graph);
     else
-      colours_.start_alike(graph.nodes);
-    if (shapes) colours_.refine_by_shape(descriptors_.triangles, descriptors_.core);
+      colours.start_alike(graph.nodes);
+    if (shapes) colours.refine_by_shape(descriptors_.triangles, descriptors_.core);
     for (int round = 0; round < task_.rounds; ++round) {
-      if (round) colours_.refine(graph, round);
+      if (round) colours.refine(graph, round);
       if (!graph.x && !shapes && !round) continue;
       std::fill_n(out, task_.buckets, 0.0f);
-      colours_.count(out, task_.buckets);
+      colours.count(out, task_.buckets);
       out += task_.buckets;
     }
-    return out;
   }
 
   const BlocksTask& task_;
   const Frequencies& frequencies_;
   Descriptors descriptors_;
   Waves waves_;
-  Colours colours_;
-  std::vector<double> sorted_, sums_, near_;
+  Colours colours_[2];
+  std::vector<double> sorted_[DESCRIPTORS], sums_, near_;
 };
 
 }  // namespace
@@ -150,20 +170,12 @@ void embed_blocks(const BlocksTask& task, float* out) {
       if (large(g)) embed(embedder, g, task.threads);
   }
   std::atomic<int64_t> next{0};
-  std::exception_ptr failure;  // must not leave a thread of its own
-  std::mutex guard;
-  Team::run(int(std::min<int64_t>(task.threads, task.graphs)), [&](Team&, int) {
-    try {
-      Embedder embedder(task, frequencies);
-      for (int64_t g; (g = next.fetch_add(1)) < task.graphs;)
-        if (!large(g)) embed(embedder, g, 1);
-    } catch (...) {
-      const std::lock_guard lock(guard);
-      failure = std::current_exception();
-      next = task.graphs;
-    }
+  const int threads = int(std::min<int64_t>(task.threads, task.graphs));
+  run_all(threads, threads, [&](int) {
+    Embedder embedder(task, frequencies);
+    for (int64_t g; (g = next.fetch_add(1)) < task.graphs;)
+      if (!large(g)) embed(embedder, g, 1);
   });
-  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace artlas
