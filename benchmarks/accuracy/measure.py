@@ -45,7 +45,7 @@ def measure_rows(
         made = {"embed_seconds": time.perf_counter() - start}
         made["embed_cpu_seconds"] = time.process_time() - cpu
         for name in missing:
-            results = {"embed_seconds": preparing, **measure(predictor, labels, settings[name])}
+            results = {**made, **measure(predictor, labels, settings[name])}
             record.put(row, name, facts[name], results)
             say(record.dataset, row, name, results)
 

@@ -109,6 +109,12 @@ def ours(graphs: Graphs) -> Predictor:
     return KernelHead(blocks.embed(graphs).numpy(), blocks.layout(graphs.num_features))
 
 
+def compact(graphs: Graphs) -> Predictor:
+    """Make our short vectors, for our classifier."""
+    vectors = blocks.embed(graphs, "compact").numpy()
+    return KernelHead(vectors, blocks.layout(graphs.num_features, "compact"))
+
+
 def plus(graphs: Graphs) -> NDArray[np.float32]:
     """Make z+ by the shipped model."""
     with torch.no_grad():
@@ -133,6 +139,7 @@ def hashed_wl(graphs: Graphs) -> Predictor:
 
 ROWS: dict[str, Prepare] = {
     "artlas": ours,
+    "artlas, compact": compact,
     "WL kernel, tuned SVM": lambda graphs: WLMachine(wl.grams(graphs)),
     "WL hashed, kernel head": hashed_wl,
     "z+, kernel head": kernel_head(plus),
@@ -147,6 +154,7 @@ ROWS: dict[str, Prepare] = {
 }
 SHORT = {  # for the command line
     "artlas": "artlas",
+    "compact": "artlas, compact",
     "wl": "WL kernel, tuned SVM",
     "wl-hashed": "WL hashed, kernel head",
     "plus-kernel": "z+, kernel head",
