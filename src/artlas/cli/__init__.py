@@ -11,6 +11,7 @@ from artlas.cli.lazy import lazy_app
 
 COMMANDS = {
     "demo": "Train a small atlas on built-in graphs, test it and draw it.",
+    "fit": "Fit an estimator to labelled graphs, and compare it with trivial controls.",
     "predict": "Predict labels of graphs by a fitted estimator; rerun to resume.",
     "embed": "Embed graphs into a table of vectors; rerun to resume.",
     "info": "Print a model's settings, sources and model card.",
