@@ -83,7 +83,7 @@ def as_config(preset: str | VectorConfig) -> VectorConfig:
     """Return the settings that a preset's name stands for; settings stay as they are."""
     if isinstance(preset, VectorConfig):
         return preset
-    if preset not in PRESETS:
+    if not isinstance(preset, str) or preset not in PRESETS:
         known = " or ".join(map(repr, PRESETS))
         raise ValueError(f"A preset is {known}, or a VectorConfig; got {quoted(preset)}.")
     return PRESETS[preset]

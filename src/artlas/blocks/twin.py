@@ -50,8 +50,8 @@ def _blocks(A: Any, X: Any, rounds: int, buckets: int) -> list[Matrix]:
     ]
     if X is not None:
         x = X.astype(np.float64)
-        near = A @ x
-        each = [x, near, x * near, D_degree(A)[:, None] * x * x - x * near]
+        near, off = A @ x, x - x.mean(0)  # L x = L off, with digits to spare where x hardly differs
+        each = [x, near, x * near, off * (D_degree(A)[:, None] * off - A @ off)]
         parts += [signed_log(values.sum(0)) for values in each]
     waves = node_waves(A, D, X).sum(0)
     parts += [signed_log(waves), waves / nodes]

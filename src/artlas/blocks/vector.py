@@ -50,10 +50,12 @@ def embed(graphs: Any, preset: str | VectorConfig = "full") -> Tensor:
 
 
 def _full(graphs: Graphs, config: VectorConfig) -> Tensor:
-    out = torch.empty(len(graphs), config.full_layout(graphs.num_features).width)
+    width = config.full_layout(graphs.num_features).width
+    out = torch.empty(len(graphs), width, dtype=torch.float32)
     native = kernels.native_for(out)
     write = twin.write_blocks if native is None else native.write_blocks
-    write(graphs.node_ptr, graphs.row_ptr, graphs.col, graphs.x, out, config.rounds, config.buckets)
+    x = graphs.x if graphs.num_features else None  # no columns are no features
+    write(graphs.node_ptr, graphs.row_ptr, graphs.col, x, out, config.rounds, config.buckets)
     return out
 
 

@@ -99,7 +99,8 @@ class Embedder {
     }
   }
 
-  // Signed logarithms of the sums over nodes of X, AX, X o AX and X o (deg X - AX).
+  // Signed logarithms of the sums over nodes of X, AX, X o AX and X o (deg X - AX). The last is the
+  // sum over edges of (x_i - x_j)^2, which loses no digits where large features hardly differ.
   void write_features(const GraphView& graph, float* out) {
     if (!graph.x) return;
     const int64_t d = graph.width;
@@ -108,15 +109,18 @@ class Embedder {
       const float* x = graph.x + i * d;
       std::fill(near_.begin(), near_.end(), 0.0);
       graph.neighbours(i, [&](int64_t j) {
-        for (int64_t k = 0; k < d; ++k) near_[k] += double(graph.x[j * d + k]);
+        const float* y = graph.x + j * d;
+        for (int64_t k = 0; k < d; ++k) near_[k] += double(y[k]);
+        if (j > i) return;
+        for (int64_t k = 0; k < d; ++k) {
+          const double off = double(x[k]) - double(y[k]);
+          sums_[3 * d + k] += off * off;
+        }
       });
-      const double degree = double(graph.degree(i));
       for (int64_t k = 0; k < d; ++k) {
-        const double own = double(x[k]), across = own * near_[k];
-        sums_[k] += own;
+        sums_[k] += double(x[k]);
         sums_[d + k] += near_[k];
-        sums_[2 * d + k] += across;
-        sums_[3 * d + k] += degree * own * own - across;
+        sums_[2 * d + k] += double(x[k]) * near_[k];
       }
     }
     for (const double sum : sums_) *out++ = float(signed_log(sum));

@@ -89,13 +89,14 @@ void Waves::sum(const GraphView& graph, const Descriptors& descriptors, const Fr
   const auto blocks = (n + WAVE_ROWS - 1) / WAVE_ROWS;
   for (int hop = 1; hop < HOPS; ++hop)
     for (int64_t i = 0; i < n; ++i) {
-      float* to = &rows_[i * width + hop * own];
-      const float share = graph.degree(i) ? 1.0f / float(graph.degree(i)) : 0.0f;
+      const double share = graph.degree(i) ? 1.0 / double(graph.degree(i)) : 0.0;
+      mean_.assign(own, 0.0);  // of double precision: a hub has very many neighbours
       graph.neighbours(i, [&](int64_t j) {
         const float* from = &rows_[j * width + (hop - 1) * own];
-        for (int64_t k = 0; k < own; ++k) to[k] += from[k];
+        for (int64_t k = 0; k < own; ++k) mean_[k] += double(from[k]);
       });
-      for (int64_t k = 0; k < own; ++k) to[k] *= share;
+      float* to = &rows_[i * width + hop * own];
+      for (int64_t k = 0; k < own; ++k) to[k] = float(mean_[k] * share);
     }
   partial_.assign(blocks * WAVES, 0.0);
   std::atomic<int64_t> next{0};

@@ -31,7 +31,7 @@ class Waves {
 
  private:
   std::vector<float> rows_;  // H [nodes, HOPS (DESCRIPTORS + width)]
-  std::vector<double> partial_;
+  std::vector<double> mean_, partial_;
 };
 
 }  // namespace artlas
