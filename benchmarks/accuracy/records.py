@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -53,7 +55,8 @@ class Record:
         splits: the hash of the splits, and what tells how they were made.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.with_name(f".{self.path.name}.lock").open("w") as lock:
+        name = hashlib.sha256(str(self.path.resolve()).encode()).hexdigest()[:16]
+        with (Path(tempfile.gettempdir()) / f"artlas-record-{name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if self.path.exists():
                 self.content = json.loads(self.path.read_text())
