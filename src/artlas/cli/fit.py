@@ -17,7 +17,7 @@ from rich.table import Table
 from artlas.cli import fit_check
 from artlas.cli.common import Format, Inputs, error_console, exit_on_errors
 from artlas.cli.labels import Labels, find_labels
-from artlas.cli.table_runs import Quiet, find_inputs
+from artlas.cli.table_runs import find_inputs
 from artlas.embedding.pieces import Input
 from artlas.errors import GraphError, raise_graph_error, raise_read_error
 from artlas.graphs.collection import Graphs
@@ -54,7 +54,9 @@ def fit(
         bool, typer.Option("--check/--no-check", help="Compare with controls by cross-validation.")
     ] = True,
     format: Format = None,
-    quiet: Quiet = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Print errors only, and compare with nothing.")
+    ] = False,
 ) -> None:
     """Fit an estimator to labelled graphs, and compare it with trivial controls.
 
@@ -68,9 +70,7 @@ def fit(
         with tempfile.TemporaryDirectory(prefix="artlas-") as folder:
             parts = _read(find_inputs(inputs, format, Path(folder)))
             found = find_labels(parts, labels, label_column)
-        graphs = Graphs.concat(
-            part.with_labels(None) if len(parts) > 1 else part for _, part in parts
-        )
+        graphs = Graphs.concat(part.with_labels(None) for _, part in parts)
         regressing = _is_regression(found.values) if regress is None else regress
         if regressing and balanced:
             fix = "leave out --balanced, or add --classify"

@@ -22,7 +22,8 @@ Values = NDArray[Any]
 
 MOST = 1000  # graphs, so that the check takes seconds
 FOLDS, REPEATS = 5, 3
-FEW, TINY = 500, 30  # up to FEW graphs, folds are drawn several times; up to TINY, each is a fold
+FEW = 500  # graphs up to which folds are drawn several times
+TINY = 30  # graphs up to which each is a fold, where classes do not forbid it
 OURS = "estimator"
 CONTROLS: dict[str, Callable[[Graphs], Values]] = {
     "sizes": controls.size,
@@ -110,10 +111,11 @@ def _methods(estimator: Estimator, graphs: Graphs) -> dict[str, tuple[Values | N
 
 def _division(count: int, places: Values, classes: bool) -> tuple[int, int]:
     """Return how many folds there are, and how often they are drawn."""
-    if count <= TINY:
+    smallest = int(np.bincount(places).min()) if classes else 1
+    if count <= TINY and smallest == 1:
         return count, 1
-    smallest = int(np.bincount(places).min()) if classes else count
-    # A class of one graph cannot be in every fold's training graphs, however many folds there are.
+    # Not one graph each: of two classes of equal size, the one left out is then the rarer one.
+    # A class of one graph is never learned when it is tested, however many folds there are.
     folds = FOLDS if smallest == 1 else min(FOLDS, smallest)
     return folds, REPEATS if count <= FEW else 1
 
@@ -186,7 +188,7 @@ def rows_to_show(found: Check) -> Iterator[tuple[str, str, str]]:
         error = score.std / len(score.episodes) ** 0.5
         quality = f"{scale * score.mean:.{digits}f} ± {scale * error:.{digits}f}"
         lead, spread = found.lead(name)
-        ahead = f"{scale * -lead:+.{digits}f} ± {scale * spread:.{digits}f}"
+        ahead = f"{0 - scale * lead:+.{digits}f} ± {scale * spread:.{digits}f}"
         yield name, quality, "" if name == OURS else ahead
 
 

@@ -49,6 +49,9 @@ def _read_parquet(path: Path, column: str | None) -> LabelTable:
     known = {*LABEL_NAMES, *ID_NAMES}
     wanted = {name.title() for name in known} | {name.upper() for name in known} | known
     content, _ = parquet_process.read_table(path, wanted if column is None else {column, *wanted})
+    # Lists, such as the sources of a graph's edges, are neither labels nor ids.
+    flat = [name for name in content.column_names if not _is_list(content[name])]
+    content = content.select([name for name in content.column_names if name in (*flat, column)])
     names = list(content.column_names)
     if column is None and not {name.lower() for name in names} & set(LABEL_NAMES):
         got = f"no column called {', '.join(LABEL_NAMES)}"
@@ -60,6 +63,10 @@ def _read_parquet(path: Path, column: str | None) -> LabelTable:
                 fix = "store numbers or text"
                 raise_read_error(path, f"column {name} holds no labels", quoted(value), fix)
     return LabelTable(path, names, columns, None, _place(path, names, column))
+
+
+def _is_list(column: Any) -> bool:
+    return bool(column.type.num_fields)
 
 
 def _read_text(path: Path, graphs: int, column: str | None) -> LabelTable:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +64,7 @@ def _carried(entry: Input, graphs: Graphs) -> NDArray[Any]:
     )
     if graphs.y is None:
         got = f"{len(graphs):,} graph{'s' * (len(graphs) > 1)} without labels"
-        raise_read_error(entry.path, "the file says no labels", got, fix)
+        raise_read_error(entry.path, "there are no labels in the file", got, fix)
     if len(graphs.y) != len(graphs):
         got = f"{len(graphs.y):,} labels of nodes"
         raise_read_error(entry.path, "the labels are not those of graphs", got, fix)
@@ -118,10 +117,12 @@ def _match(
 ) -> tuple[list[int], str]:
     """Return the graph of every id: a file's name, or a number that counts from 0 or from 1."""
     words = [str(value).strip() for value in ids]
-    if repeated := [word for word, times in Counter(words).items() if times > 1]:
-        row = len(words) - 1 - words[::-1].index(repeated[0])
-        got, fix = quoted(repeated[0]), "keep one label for each graph"
-        raise_read_error(table.path, "an id appears twice", got, fix, table.line(row))
+    seen = set[str]()
+    for row, word in enumerate(words):
+        if word in seen:
+            fix = "keep one label for each graph"
+            raise_read_error(table.path, "an id appears twice", quoted(word), fix, table.line(row))
+        seen.add(word)
     graphs = sum(len(part) for _, part in parts)
     names = _names(parts)
     known, how = names, "name of the file"
@@ -132,8 +133,8 @@ def _match(
     for row, word in enumerate(words):
         if word not in known:
             fix = (
-                f"use the graphs' numbers, 0 to {graphs - 1}, or the names of files that hold one "
-                "graph, or drop the column of ids if the labels are in the order of the graphs"
+                f"number the graphs from 0 to {graphs - 1} or from 1 to {graphs}, or use the names "
+                "of files that hold one graph, or drop the ids if the labels are in order"
             )
             raise_read_error(
                 table.path, "an id is that of no graph", quoted(word), fix, table.line(row)
