@@ -16,6 +16,10 @@ import torch
 from benchmarks.report import ROOT
 
 Content = dict[str, Any]
+MEASURED = (
+    "benchmarks/accuracy",
+    *(f"src/artlas/{name}" for name in ("blocks", "graphs", "io", "kernels", "learning", "method")),
+)
 
 
 class Record:
@@ -83,11 +87,11 @@ def provenance() -> Content:
 
 
 def commit() -> str:
-    """Return the commit of the tree; a plus follows where the library or a benchmark differs."""
+    """Return the commit of the tree; a plus follows where what is measured differs from it."""
 
     def git(*words: str) -> str:
         done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
         return done.stdout.strip()
 
-    changed = git("status", "--porcelain", "-uno", "--", "src", "benchmarks/accuracy")
+    changed = git("status", "--porcelain", "-uno", "--", *MEASURED)
     return (git("rev-parse", "--short", "HEAD") or "unknown") + ("+" if changed else "")
