@@ -148,6 +148,7 @@ WRONG = {
     "no column": ("u,v,w\n" + "a,b,c\n" * 16, "got the columns u, v, w. To fix this, name the one"),
     "no names": ("1,2,3\n" * 16, "3 columns without names"),
     "not finite": ("1\ninf\n" * 8, "a label is not finite; got inf of graph 1"),
+    "odd line": ("a\u2028b\n" * 15, "15 rows for 16 graphs"),
     "not text": (b"\xff\xfe\n", "not UTF-8"),
 }  # fmt: skip
 
@@ -161,7 +162,7 @@ def test_labels_that_cannot_be_right_are_refused(tmp_path, graphs, name):
     assert done.exit_code == 1
     assert told in done.output
     assert "To fix this, " in done.output
-    assert not list((tmp_path / "model").iterdir())
+    assert not (tmp_path / "model").exists()
 
 
 def test_graphs_without_labels_are_refused(tmp_path, graphs):
@@ -187,7 +188,9 @@ def test_inputs_must_have_the_same_features_and_be_readable(tmp_path, graphs):
     assert "gone.json" in done.output
     done = run("fit", graphs, "--out", graphs)
     assert done.exit_code == 1
-    assert "File exists" in done.output
+    assert "this is no folder; got a file" in done.output
+    done = run("fit", graphs, "--out", "/proc/model")
+    assert "nothing can be written there" in done.output
 
 
 @pytest.mark.slow
@@ -205,8 +208,20 @@ def test_numbers_that_hardly_repeat_are_predicted_as_numbers(tmp_path, graphs):
     assert "only classes can be balanced" in run(*words, "--balanced").output
     (tmp_path / "y.csv").write_text("1\n2\n" * 8)
     assert "2 classes" in run(*words, "--no-check").output
-    said = run(*words, "--no-check", "--regress").output
+    said = run(*words, "--regress").output
     assert "1 to 2\n" in said
+    (tmp_path / "y.csv").write_text("2\n" * 16)
+    assert "nothing to predict; got 2 for every graph" in run(*words, "--regress").output
+
+
+def test_whole_numbers_are_not_predicted_as_whole_numbers(graphs):
+    kept, labels = artlas.read(graphs, verbose=False), np.arange(16) // 2
+    estimator = artlas.GraphRegressor().fit(kept, labels)
+    found = fit_check.check(estimator, kept, labels, lambda done, total: None)
+    others = (labels.sum() - labels) / 15
+    expected = 1 - (labels - others) ** 2 / labels.var()
+    np.testing.assert_allclose(found.scores["mean of labels"].episodes, expected)
+    assert found.scores["mean of labels"].mean < 0 < found.scores["sizes"].mean
 
 
 @pytest.mark.slow

@@ -64,8 +64,11 @@ def fit(
 
     artlas predict uses the estimator.
     """
-    errors = error_console()
-    with exit_on_errors(GraphError, ImportError, ValueError, OSError, interrupted=STOPPED):
+    errors = error_console(quiet)
+    with (
+        exit_on_errors(GraphError, ImportError, ValueError, OSError, interrupted=STOPPED),
+        errors.status("reading") as status,
+    ):
         _check_folder(out)
         with tempfile.TemporaryDirectory(prefix="artlas-") as folder:
             parts = _read(find_inputs(inputs, format, Path(folder)))
@@ -75,10 +78,14 @@ def fit(
         if regressing and balanced:
             fix = "leave out --balanced, or add --classify"
             raise_graph_error("only classes can be balanced", "labels that are numbers", fix)
+        if regressing and len(np.unique(found.values)) == 1:
+            got = f"{found.values[0]} for every graph"
+            raise_graph_error("there is nothing to predict", got, "add graphs with other numbers")
         settings: dict[str, Any] = {"ridge": ridge, "random_state": seed}
         if balanced:
             settings["class_weight"] = "balanced"
         estimator = (GraphRegressor if regressing else GraphClassifier)(**settings)
+        status.update(f"fitting to {len(graphs):,} graphs")
         estimator.fit(graphs, found.values)
         estimator.save(out)
     console = Console(highlight=False, soft_wrap=True, quiet=quiet)
@@ -87,14 +94,19 @@ def fit(
     if check and not quiet:
         with exit_on_errors(GraphError, ValueError, interrupted=UNCHECKED.format(out)):
             _print(console, _checked(estimator, graphs, found.values, errors))
-    if not quiet:
-        errors.print(f"The estimator is in {out}.", markup=False)
+    errors.print(f"The estimator is in {out}.", markup=False)
 
 
 def _check_folder(out: Path) -> None:
     """Refuse a folder that cannot be written to, before anything is computed."""
-    out.mkdir(parents=True, exist_ok=True)
-    tempfile.TemporaryFile(dir=out).close()
+    fix = "pass --out with a folder that you may write to"
+    if out.exists() and not out.is_dir():
+        raise_read_error(out, "this is no folder", "a file", fix)
+    existing = next(place for place in (out, *out.absolute().parents) if place.is_dir())
+    try:
+        tempfile.TemporaryFile(dir=existing).close()
+    except OSError as error:
+        raise_read_error(out, "nothing can be written there", f"{error.strerror}", fix)
 
 
 def _read(files: list[Input]) -> list[tuple[Input, Graphs]]:

@@ -69,6 +69,7 @@ def check(
     report: takes how many fits are done, and how many there are.
     """
     seed, total = estimator.random_state, len(graphs)
+    labels = labels if is_classifier(estimator) else labels.astype(np.float64)
     places = np.unique(labels, return_inverse=True)[1]
     if total > MOST:
         chosen = np.sort(_by_value(places, seed)[np.arange(MOST) * total // MOST])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
@@ -75,7 +76,7 @@ def _read_text(path: Path, graphs: int, column: str | None) -> LabelTable:
         raise_read_error(path, "the table is empty", "no rows", "write one label per graph")
     first = text.split("\n", 1)[0]
     comma = "\t" if "\t" in first else ";" if ";" in first and "," not in first else ","
-    reader = csv.reader(text.splitlines(keepends=True), delimiter=comma)
+    reader = csv.reader(io.StringIO(text, newline=None), delimiter=comma)
     try:
         numbered = [(reader.line_num, row) for row in reader]
     except csv.Error as error:
