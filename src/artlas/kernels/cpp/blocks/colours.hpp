@@ -54,19 +54,22 @@ class Colours {
     colour_.swap(next_);
   }
 
-  // Adds log(1 + count) of every colour to its bucket of out [buckets].
+  // Writes the sums of log(1 + count) over the colours of every bucket into out [buckets].
   void count(float* out, int64_t buckets) {
+    sums_.assign(buckets, 0.0);  // in double precision: a bucket may hold very many colours
     next_ = colour_;
     std::sort(next_.begin(), next_.end());
     for (size_t from = 0, to; from < next_.size(); from = to) {
       for (to = from; to < next_.size() && next_[to] == next_[from];) ++to;
-      out[scramble(next_[from] + 77) % uint64_t(buckets)] += float(std::log1p(double(to - from)));
+      sums_[scramble(next_[from] + 77) % uint64_t(buckets)] += std::log1p(double(to - from));
     }
+    for (int64_t b = 0; b < buckets; ++b) out[b] = float(sums_[b]);
     next_.resize(colour_.size());
   }
 
  private:
   std::vector<uint64_t> colour_, next_;
+  std::vector<double> sums_;
 };
 
 }  // namespace artlas

@@ -136,7 +136,6 @@ class Embedder {
     for (int round = 0; round < task_.rounds; ++round) {
       if (round) colours.refine(graph, round);
       if (!graph.x && !shapes && !round) continue;
-      std::fill_n(out, task_.buckets, 0.0f);
       colours.count(out, task_.buckets);
       out += task_.buckets;
     }
