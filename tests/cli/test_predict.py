@@ -251,7 +251,7 @@ SLOW = """
     [(signal.SIGINT, "parquet"), (signal.SIGKILL, "npz"), (signal.SIGKILL, "csv")],
 )
 def test_a_stopped_run_resumes_to_the_same_bytes(tmp_path, folder, sent, ending):
-    made = [graph(200 + i, i % 2 == 0, y=i % 2) for i in range(60)]  # five to a megabyte
+    made = [graph(200 + i, i % 2 == 0, y=i % 2) for i in range(60)]  # one a batch
     (tmp_path / "g.json").write_text(json.dumps(made))
     whole, out, mark = tmp_path / f"w.{ending}", tmp_path / f"p.{ending}", tmp_path / "mark"
 
@@ -279,7 +279,7 @@ def test_a_stopped_run_resumes_to_the_same_bytes(tmp_path, folder, sent, ending)
     else:
         assert broken.returncode == -signal.SIGKILL
     assert not out.exists()
-    assert 1 <= len(list((tmp_path / f".p.{ending}.parts").glob("*.npz"))) < 12
+    assert 1 <= len(list((tmp_path / f".p.{ending}.parts").glob("*.npz"))) < 60
     done = subprocess.run(command("", out), check=True, timeout=100, capture_output=True, text=True)
     assert "over 60 graphs with labels" in done.stderr  # those of the first run are counted too
     assert out.read_bytes() == whole.read_bytes()

@@ -22,6 +22,7 @@ from artlas.learning.saved_estimators import FACTS, TENSORS
 
 LEVEL = 0.01  # of the training graphs, by which a graph is said to lie outside
 _VALUES_PER_NODE = 256  # float32 at work on a node, beside its features
+_NODES_PER_GRAPH = 8  # or more, which share the memory of a vector
 
 Estimator = GraphClassifier | GraphRegressor
 
@@ -61,7 +62,8 @@ class Prediction:
         return {"estimator": self.digest}
 
     def nodes_within(self, budget: int, width: int) -> int:
-        return max(1, budget // (4 * (_VALUES_PER_NODE + 12 * width)))
+        vector = self.estimator.n_features_in_ // _NODES_PER_GRAPH
+        return max(1, budget // (4 * (_VALUES_PER_NODE + 12 * width + vector)))
 
     def labels(self, graphs: Graphs) -> NDArray[Any]:
         if isinstance(self.estimator, GraphClassifier):
