@@ -1,1 +1,1 @@
-"""Embed files of graphs into one table of vectors."""
+"""Turn files of graphs into tables: of vectors, of predictions."""

@@ -1,4 +1,4 @@
-"""The folder in which an embedding run saves finished rows, so that a later run can resume."""
+"""The folder in which a run saves finished rows, so that a later run can resume."""
 
 from __future__ import annotations
 
