@@ -81,6 +81,21 @@ FEATURES = {
 }
 
 
+def each_kind(*left_out: str) -> pytest.MarkDecorator:
+    """Run for every kind of features on compiled code, and for two of them also on the twin.
+
+    The others on the twin are for the slow lane.
+    """
+    cases = [
+        pytest.param(kind, which, marks=[pytest.mark.slow] if slow else [])
+        for kind in FEATURES
+        for which in BOTH
+        if kind not in left_out
+        for slow in [which != BOTH[0] and kind not in ("none", "mixed")]
+    ]
+    return pytest.mark.parametrize(("kind", "which"), cases)
+
+
 def collection(kind: str = "none", parts: list[np.ndarray] | None = None, seed: int = 1):
     """The graphs, with features of a kind."""
     parts = matrices() if parts is None else parts

@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from blocks import block_oracle
-from blocks.block_graphs import BOTH, FEATURES, blocks_of, collection, dense, matrices
+from blocks.block_graphs import BOTH, blocks_of, collection, dense, each_kind, matrices
 from cases import dense_graphs, from_dense
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -48,8 +48,7 @@ def check(A, X, found, config, g=0):
                 np.testing.assert_allclose(np.sort(block[block > 0]), counts, rtol=1e-6)
 
 
-@pytest.mark.parametrize("which", BOTH)
-@pytest.mark.parametrize("kind", FEATURES)
+@each_kind()
 def test_buckets_count_the_nodes_of_every_label(kind, which):
     graphs = collection(kind, SMALL)
     with kernels.use(which):

@@ -6,7 +6,16 @@ import networkx as nx
 import numpy as np
 import pytest
 from blocks import block_oracle
-from blocks.block_graphs import BOTH, FEATURES, blocks_of, collection, dense, described, matrices
+from blocks.block_graphs import (
+    BOTH,
+    FEATURES,
+    blocks_of,
+    collection,
+    dense,
+    described,
+    each_kind,
+    matrices,
+)
 from cases import dense_graphs, from_dense, star
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,8 +41,7 @@ def check(A, X, found, g=0, D=None):
         assert (np.abs(found["features"][g] - values) <= lost + 1e-6 + 1e-7 * np.abs(values)).all()
 
 
-@pytest.mark.parametrize("which", BOTH)
-@pytest.mark.parametrize("kind", FEATURES)
+@each_kind()
 def test_every_kind_of_graph_and_of_features(kind, which):
     graphs = collection(kind)
     with kernels.use(which):

@@ -7,7 +7,7 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
-from blocks.block_graphs import BOTH, FEATURES, blocks_of, collection, dense, matrices
+from blocks.block_graphs import BOTH, blocks_of, collection, dense, each_kind, matrices
 from cases import dense_graphs, from_dense
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,9 +33,8 @@ def compare(a, b, graphs, preset="full", close=2e-5):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=atol, err_msg=name)
 
 
-@pytest.mark.parametrize("which", BOTH)
+@each_kind("huge")
 @pytest.mark.parametrize("preset", ["full", "compact"])
-@pytest.mark.parametrize("kind", [kind for kind in FEATURES if kind != "huge"])
 def test_the_order_of_nodes_does_not_matter(kind, preset, which):
     graphs, rng = collection(kind), np.random.default_rng(5)
     turned, rows = [], []

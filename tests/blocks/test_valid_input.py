@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from blocks.block_graphs import BOTH, FEATURES, collection, dense, needs_native
+from blocks.block_graphs import BOTH, collection, dense, each_kind, needs_native
 from cases import dense_graphs, from_dense
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,9 +19,8 @@ from artlas.blocks import embed, layout, vector
 PRESETS = ["full", "compact"]
 
 
-@pytest.mark.parametrize("which", BOTH)
+@each_kind()
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("kind", FEATURES)
 def test_vectors_are_finite_float32_rows(kind, preset, which):
     graphs = collection(kind)
     with kernels.use(which):
