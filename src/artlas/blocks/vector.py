@@ -79,5 +79,10 @@ def _signs(rows: int, columns: int) -> Tensor:
 
 
 def _times(values: Tensor, matrix: Tensor) -> Tensor:
-    """Multiply row by row in one order of additions, so that no batch changes any bits."""
-    return torch.stack([(row.double()[:, None] * matrix).sum(0) for row in values]).float()
+    """Multiply row by row, adding from the first column to the last on every machine.
+
+    NumPy adds rows in order; a product, and PyTorch's sum, choose an order by batch and machine.
+    """
+    rows, weights = values.double().numpy(), matrix.numpy()
+    out = np.stack([(row[:, None] * weights).sum(0) for row in rows])
+    return torch.from_numpy(out).float()
