@@ -50,7 +50,7 @@ def run(options: Options) -> None:
         if not options.again and all(record.get(WHOLE, key, facts[key]["hash"]) for key in facts):
             continue
         record.rows.clear()  # of blocks that may not be there any more
-        layout = blocks.layout(graphs.num_features)
+        layout = blocks.layout()
         start = time.perf_counter()
         vectors = blocks.embed(graphs)
         embedding = time.perf_counter() - start

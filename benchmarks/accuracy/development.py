@@ -50,7 +50,10 @@ def write(options: Options) -> None:
         sections += ["Paired by fold:", comparison.lead_table(results, names)]
     about = "Expected calibration error of the probabilities on the test parts, 15 bins:"
     sections += [about, comparison.calibration_table(results, names)]
-    sections += ["Seconds:", comparison.seconds_table(results, names)]
+    about = (
+        "Seconds by the clock, beside whatever else ran (`speed.md` is the measurement of speed):"
+    )
+    sections += [about, comparison.seconds_table(results, names)]
     text = markdown.page("All labels: development datasets", options.command, records, sections)
     markdown.write(options.out / "development.md", text)
 

@@ -106,13 +106,13 @@ Prepare = Callable[[Graphs], Predictor]
 
 def ours(graphs: Graphs) -> Predictor:
     """Make our vectors, for our classifier."""
-    return KernelHead(blocks.embed(graphs).numpy(), blocks.layout(graphs.num_features))
+    return KernelHead(blocks.embed(graphs).numpy(), blocks.layout())
 
 
 def compact(graphs: Graphs) -> Predictor:
     """Make our short vectors, for our classifier."""
     vectors = blocks.embed(graphs, "compact").numpy()
-    return KernelHead(vectors, blocks.layout(graphs.num_features, "compact"))
+    return KernelHead(vectors, blocks.layout("compact"))
 
 
 def plus(graphs: Graphs) -> NDArray[np.float32]:

@@ -79,7 +79,7 @@ def folds(data: Path, name: str) -> dict[str, Any]:
     vectors = blocks.embed(graphs).numpy()
     middle = time.perf_counter()
     for split in splits:
-        machine = GraphClassifier(blocks=blocks.layout(graphs.num_features))
+        machine = GraphClassifier(blocks=blocks.layout())
         machine.fit(vectors[split.train], labels[split.train]).predict(vectors[split.test])
     end = time.perf_counter()
     return {"graphs": len(graphs), "embed": middle - start, "folds": end - middle}
@@ -92,7 +92,7 @@ def fit(data: Path, name: str) -> dict[str, Any]:
     vectors = blocks.embed(graphs).numpy()
     embedded = time.perf_counter()
     before = memory_bytes("VmRSS")
-    machine = GraphClassifier(blocks=blocks.layout(graphs.num_features))
+    machine = GraphClassifier(blocks=blocks.layout())
     machine.fit(vectors[:MANY], labels[:MANY])
     fitted = time.perf_counter()
     found = machine.predict(vectors[MANY:])
