@@ -115,5 +115,5 @@ def sparse_graph(n: int, degree: int, seed: int = 0, features: int = 2) -> artla
 
 def blocks_of(vectors, graphs, preset="full"):
     """The blocks of vectors by name, as arrays of double precision."""
-    where = artlas.blocks.layout(graphs.num_features, preset)
+    where = artlas.blocks.layout(preset)
     return {name: vectors[:, columns].double().numpy() for name, columns in where}

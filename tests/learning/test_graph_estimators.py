@@ -77,7 +77,7 @@ def test_graphs_of_any_form_are_embedded(graphs):
     np.testing.assert_array_equal(made.predict_proba(list(graphs[20:])), wanted)
     ready = artlas.blocks.embed(graphs)
     np.testing.assert_array_equal(made.predict_proba(ready[20:]), wanted)
-    same = artlas.GraphClassifier(blocks=artlas.blocks.layout(3)).fit(ready[:20], KINDS[:20])
+    same = artlas.GraphClassifier(blocks=artlas.blocks.layout()).fit(ready[:20], KINDS[:20])
     np.testing.assert_array_equal(same.predict_proba(ready[20:]), wanted)
     plain = [nx.cycle_graph(n) for n in range(3, 9)] + [nx.star_graph(n) for n in range(3, 9)]
     assert artlas.GraphClassifier().fit(plain, [0] * 6 + [1] * 6).score(plain, [0] * 6 + [1] * 6)

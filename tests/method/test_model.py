@@ -170,7 +170,7 @@ def test_files_are_graphs_too(tmp_path):
 
 def test_wrong_arguments_raise_clear_errors(graphs):
     model = ART()
-    with pytest.raises(ValueError, match=r"Unknown representation 'best'\. Choose one of paper"):
+    with pytest.raises(ValueError, match=r"Unknown representation 'best'\. Choose one of blocks"):
         model.embed(graphs, "best")
     with pytest.raises(ValueError, match="made for one graph, got 8"):
         model.couplings(graphs)

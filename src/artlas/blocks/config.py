@@ -8,6 +8,7 @@ from artlas import checks
 from artlas.blocks.layout import Block, Layout, numbered
 from artlas.errors import quoted
 
+VERSION = 1  # of the definition of the vector: raise it when any value changes
 DESCRIPTORS = (
     "degree",
     "neighbour_degree_mean",
@@ -22,9 +23,9 @@ DESCRIPTORS = (
 QUANTILES = 8
 WAVES = 256
 FLOOR = 0.5  # of the deviation of counts of colours, chosen on the development sets
-# Columns of a compact vector, at most; 256 in all, of graphs with features.
-COMPACT = {"quantiles": 24, "features": 24, "waves_sum": 24, "waves_mean": 24}
-COMPACT_COLOURS = 16
+# Columns of a block of a compact vector, at most: 244 in all with four rounds.
+COMPACT = {"quantiles": 40, "waves": 64}
+COMPACT_COLOURS = 20
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class VectorConfig:
     """Settings of a vector of blocks.
 
     rounds: of colour refinement, counting the start; buckets: into which the colours of a round
-    are hashed; compact: project every block to a few columns, at most 256 in all with four rounds.
+    are hashed; compact: project every block to a few columns, 244 in all with four rounds.
     """
 
     rounds: int = 4
@@ -44,31 +45,21 @@ class VectorConfig:
         checks.integer(self, "buckets", most=1 << 20)
         checks.one_of(self, "compact", (False, True))
 
-    def full_layout(self, num_features: int) -> Layout:
-        """Return the blocks before projection, of graphs whose nodes have so many features."""
-        names = DESCRIPTORS
-        blocks = [
-            Block("extent", ("nodes", "edges", "density", *(f"sum_{name}" for name in names))),
-            Block("profile", (*(f"mean_{n}" for n in names), *(f"deviation_{n}" for n in names))),
-            Block("quantiles", tuple(f"{n}_{q}" for n in names for q in range(QUANTILES))),
-        ]
-        if num_features:
-            kinds = ("x", "ax", "x_ax", "x_lx")
-            columns = (f"{kind}_{j}" for kind in kinds for j in range(num_features))
-            blocks.append(Block("features", tuple(columns)))
-        blocks += [numbered("waves_sum", WAVES), numbered("waves_mean", WAVES)]
-        for name in ("colours", "shapes"):
-            first = 0 if num_features or name == "shapes" else 1  # without features: one colour
+    @property
+    def full_layout(self) -> Layout:
+        """The blocks before projection."""
+        quantiles = (f"{name}_{q}" for name in DESCRIPTORS for q in range(QUANTILES))
+        blocks = [Block("quantiles", tuple(quantiles)), numbered("waves", WAVES)]
+        for name, first in (("colours", 1), ("shapes", 0)):
             for r in range(first, self.rounds):
                 blocks.append(numbered(f"{name}_{r}", self.buckets, FLOOR))
         return Layout(tuple(blocks))
 
-    def layout(self, num_features: int) -> Layout:
-        """Return the blocks of vectors of graphs whose nodes have so many features."""
-        full = self.full_layout(num_features)
-        if not self.compact:
-            return full
-        return Layout(tuple(map(_compact, full.blocks)))
+    @property
+    def layout(self) -> Layout:
+        """The blocks of vectors."""
+        full = self.full_layout
+        return Layout(tuple(map(_compact, full.blocks))) if self.compact else full
 
 
 def _compact(block: Block) -> Block:
@@ -87,3 +78,8 @@ def as_config(preset: str | VectorConfig) -> VectorConfig:
         known = " or ".join(map(repr, PRESETS))
         raise ValueError(f"A preset is {known}, or a VectorConfig; got {quoted(preset)}.")
     return PRESETS[preset]
+
+
+def as_preset(config: VectorConfig) -> str | VectorConfig:
+    """Return the name of these settings, or the settings where they have none."""
+    return next((name for name, known in PRESETS.items() if known == config), config)

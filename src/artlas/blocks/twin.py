@@ -40,27 +40,13 @@ def write_blocks(
 
 def _blocks(A: Any, X: Any, rounds: int, buckets: int) -> list[Matrix]:
     D, triangles, core = descriptors(A)
-    nodes, edges = len(D), np.log1p(A.nnz / 2)
-    parts = [
-        np.array([np.log(nodes), edges, edges - np.log(nodes)]),
-        signed_log(D.sum(0)),
-        D.mean(0),
-        D.std(0),
-        quantiles(D).ravel(),
-    ]
-    if X is not None:
-        x = X.astype(np.float64)
-        near, off = A @ x, x - x.mean(0)  # L x = L off, with digits to spare where x hardly differs
-        each = [x, near, x * near, off * (D_degree(A)[:, None] * off - A @ off)]
-        parts += [signed_log(values.sum(0)) for values in each]
-    waves = node_waves(A, D, X).sum(0)
-    parts += [signed_log(waves), waves / nodes]
-    start = np.zeros(nodes, dtype=np.uint64) if X is None else first_colours(X)
+    parts = [quantiles(D).ravel(), node_waves(A, D, X).mean(0)]
+    start = np.zeros(len(D), dtype=np.uint64) if X is None else first_colours(X)
     for shapes in (False, True):
         colours = shape_colours(start, triangles, core) if shapes else start
         for r in range(rounds):
             colours = refine(A, colours, r) if r else colours
-            if X is not None or shapes or r:
+            if shapes or r:
                 parts.append(count(colours, buckets))
     return parts
 
@@ -70,14 +56,9 @@ def signed_log(values: Any) -> Any:
     return np.sign(values) * np.log1p(np.abs(values))
 
 
-def D_degree(A: Any) -> Matrix:
-    """Return the degree of every node, [n]."""
-    return np.diff(A.indptr).astype(np.float64)
-
-
 def descriptors(A: Any) -> tuple[Matrix, NDArray[np.int64], NDArray[np.int64]]:
     """Compute the descriptors [n, 9], triangles [n] and core numbers [n] of nodes."""
-    degree = D_degree(A)
+    degree = np.diff(A.indptr).astype(np.float64)
     inverse = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
     around, squared = A @ degree, A @ A
     triangles = np.rint((squared * A).sum(1) / 2).astype(np.int64)
@@ -125,7 +106,7 @@ def node_waves(A: Any, D: Matrix, X: Any) -> Matrix:
         filled = np.maximum((X != 0).sum(1), 1)
         values.append(signed_log(X.astype(np.float64)) / (np.log(2) * np.sqrt(filled))[:, None])
     hop = np.column_stack(values)
-    degree = np.maximum(D_degree(A), 1)[:, None]
+    degree = np.maximum(np.diff(A.indptr).astype(np.float64), 1)[:, None]
     angle = phases()
     for number in range(_HOPS):
         hop = A @ hop / degree if number else hop

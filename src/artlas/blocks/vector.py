@@ -18,52 +18,48 @@ from artlas.io.reading import as_graphs
 BATCH = 1 << 18  # nodes embedded between two looks at Ctrl-C
 
 
-def layout(num_features: int, preset: str | VectorConfig = "full") -> Layout:
-    """Return the blocks of vectors of graphs whose nodes have this many features."""
-    return as_config(preset).layout(num_features)
+def layout(preset: str | VectorConfig = "full") -> Layout:
+    """Return the blocks of a vector: their names, columns and boundaries."""
+    return as_config(preset).layout
 
 
 def embed(graphs: Any, preset: str | VectorConfig = "full") -> Tensor:
     r"""Embed every graph as one vector of named blocks, float32 [G, D].
 
-    No model is needed, and a graph's vector depends on that graph alone. With
-    :math:`s(v) = sign(v) \log(1 + |v|)`, nine descriptors of every node (degree, degrees of the
-    neighbours, triangles, clustering, core number, return probabilities) and features X:
+    No model is needed, and a graph's vector depends on that graph alone. With nine descriptors of
+    every node (degree, degrees of its neighbours, triangles, clustering, core number, return
+    probabilities) and its features X, if there are any, the blocks are
 
-    - ``extent``: logarithms of size, and s of the descriptors' sums;
-    - ``profile``: means and deviations of the descriptors;
     - ``quantiles``: means of every descriptor over eight parts of equal mass;
-    - ``features``: s of the sums of X, AX, X o AX and X o LX, with L = deg - A;
-    - ``waves_sum``, ``waves_mean``: :math:`\cos(H \Omega + b)`, summed and averaged over nodes,
-      with fixed random :math:`\Omega` and H = [V, PV, P²V], V the descriptors and s(X);
-    - ``colours_r``: log(1 + count) of Weisfeiler-Lehman colours after r rounds, hashed into
+    - ``waves``: :math:`\cos(H \Omega + b)` averaged over nodes, with fixed random
+      :math:`\Omega`, H = [V, PV, P²V] for V the descriptors and log-scaled X, and
+      :math:`P = D^{-1} A`;
+    - ``colours_r``: log(1 + count) of Weisfeiler-Lehman colours of X after r rounds, hashed into
       buckets; ``shapes_r``: the same where triangles and core number are part of the first colour.
 
-    Graphs without features have no ``features`` and no ``colours_0``. ``compact`` projects every
-    block by fixed signs, to 256 columns in all at most.
+    The preset ``full`` has 3,912 columns, whatever the number of features; ``compact`` projects
+    every block by fixed signs, to 244 columns in all; a :class:`VectorConfig` sets other widths.
     """
     config = as_config(preset)
     graphs = as_graphs(graphs)
     parts = [_full(part, config) for part in graphs.batches(BATCH)]
     vectors = parts[0] if len(parts) == 1 else torch.cat(parts)
-    return vectors if not config.compact else _compact(vectors, config, graphs.num_features)
+    return _compact(vectors, config) if config.compact else vectors
 
 
 def _full(graphs: Graphs, config: VectorConfig) -> Tensor:
-    width = config.full_layout(graphs.num_features).width
-    out = torch.empty(len(graphs), width, dtype=torch.float32)
+    x = graphs.x if graphs.num_features else None
+    out = torch.empty(len(graphs), config.full_layout.width, dtype=torch.float32)
     native = kernels.native_for(out)
     write = twin.write_blocks if native is None else native.write_blocks
-    x = graphs.x if graphs.num_features else None  # no columns are no features
     write(graphs.node_ptr, graphs.row_ptr, graphs.col, x, out, config.rounds, config.buckets)
     return out
 
 
-def _compact(vectors: Tensor, config: VectorConfig, num_features: int) -> Tensor:
+def _compact(vectors: Tensor, config: VectorConfig) -> Tensor:
     """Multiply every block that is too wide with a fixed matrix of signs."""
-    full, compact = config.full_layout(num_features), config.layout(num_features)
     parts = []
-    for (_, columns), width in zip(full, compact.widths, strict=True):
+    for (_, columns), width in zip(config.full_layout, config.layout.widths, strict=True):
         values = vectors[:, columns]
         wide = values.shape[1]
         if wide > width:

@@ -101,7 +101,7 @@ def check(
 def _methods(estimator: Estimator, graphs: Graphs) -> dict[str, tuple[Values | None, Any]]:
     """Return rows and blocks by name; None stands for a prediction that looks at no graph."""
     found: dict[str, tuple[Values | None, Any]] = {}
-    found[OURS] = rows_of_graphs(graphs).values.numpy(), estimator.layout_
+    found[OURS] = rows_of_graphs(graphs, preset=estimator.preset).values.numpy(), estimator.layout_
     for name, control in CONTROLS.items():
         if graphs.x is not None or name != "sum of features":
             rows = control(graphs)

@@ -31,6 +31,7 @@ class GraphEstimator(BaseEstimator):
     def __init__(
         self,
         *,
+        preset: Any = "full",
         blocks: Any = None,
         weights: Mapping[str, float] | None = None,
         ridge: float | None = None,
@@ -39,6 +40,7 @@ class GraphEstimator(BaseEstimator):
         random_state: int = 0,
         verbose: bool = False,
     ) -> None:
+        self.preset = preset
         self.blocks = blocks
         self.weights = weights
         self.ridge = ridge
@@ -103,7 +105,7 @@ class GraphEstimator(BaseEstimator):
         Returns the scores of every one by the regression fitted to all others.
         """
         self.check_settings()
-        layout = layout_of(rows, self.blocks)
+        layout = layout_of(rows, self.blocks, self.preset)
         settings = Settings(
             _check_weights(self.weights, layout.names),
             self.ridge,
@@ -143,7 +145,7 @@ class GraphEstimator(BaseEstimator):
     def _training_rows(self, X: Any) -> Rows:
         if not is_vectors(X):
             self.__dict__.pop("feature_names_in_", None)  # of vectors that it was fitted to before
-            return rows_of_graphs(X)
+            return rows_of_graphs(X, preset=self.preset)
         return rows_of_vectors(self, X, reset=True)
 
     def _rows(self, X: Any) -> Tensor:
@@ -156,7 +158,7 @@ class GraphEstimator(BaseEstimator):
         if self.n_node_features_in_ is None:
             fix = "pass vectors, or fit to graphs"
             raise_graph_error("this was fitted to vectors", f"a {type(X).__name__}", fix)
-        return rows_of_graphs(X, self.n_node_features_in_)
+        return rows_of_graphs(X, self.n_node_features_in_, self.preset)
 
     def _one_row(self, graph: Any) -> Tensor:
         one = isinstance(graph, (np.ndarray, Tensor)) and graph.ndim == 1

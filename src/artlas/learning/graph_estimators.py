@@ -30,6 +30,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
 
     X is anything that :class:`artlas.Graphs` accepts, the path of a file, or vectors [n, D].
 
+    preset: of the graphs' vectors, "full", "compact" or a :class:`artlas.blocks.VectorConfig`;
     blocks: of vectors, a Layout or a mapping of names to widths, by default one for all columns;
     weights: of blocks by name, 1 where not named; ridge: of the regression, by default chosen by
     leave-one-out; class_weight: "balanced" lets all classes weigh the same; exact_up_to: the most
@@ -42,6 +43,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
     def __init__(
         self,
         *,
+        preset: Any = "full",
         blocks: Any = None,
         weights: Mapping[str, float] | None = None,
         ridge: float | None = None,
@@ -52,6 +54,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
         verbose: bool = False,
     ) -> None:
         super().__init__(
+            preset=preset,
             blocks=blocks,
             weights=weights,
             ridge=ridge,

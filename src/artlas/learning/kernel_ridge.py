@@ -11,7 +11,7 @@ from torch import Tensor
 
 from artlas.learning.block_kernel import spread_out
 
-RIDGES = tuple(10 ** (step / 2) for step in range(-6, 5))  # 0.001 to 100; a kernel's diagonal is 1
+RIDGES = tuple(10 ** (step / 4) for step in range(-12, 9))  # 0.001 to 100; a kernel's diagonal is 1
 SMALL = 1000  # most rows whose kernel is decomposed: beyond, factoring it a few times is faster
 
 

@@ -74,7 +74,7 @@ class Prediction:
 
     def rows(self, graphs: Graphs, name: str, first: int) -> Rows:
         estimator = self.estimator
-        vectors = rows_of_graphs(graphs, estimator.n_node_features_in_).values
+        vectors = rows_of_graphs(graphs, estimator.n_node_features_in_, estimator.preset).values
         scores, novelty = (found.numpy() for found in estimator.machine_.judge(vectors))
         columns: dict[str, NDArray[Any]] = {
             "source": np.full(len(graphs), name),

@@ -57,23 +57,23 @@ def rows_of_vectors(estimator: Any, X: Any, reset: bool) -> Rows:
     return Rows(_finite(torch.from_numpy(np.require(values, requirements=["C", "W"]))), None, None)
 
 
-def rows_of_graphs(X: Any, num_features: int | None = None) -> Rows:
+def rows_of_graphs(X: Any, num_features: int | None = None, preset: Any = "full") -> Rows:
     """Embed graphs, whose nodes must have ``num_features`` features if it is given."""
     graphs = as_graphs(X)
     if num_features is not None and graphs.num_features != num_features:
         wrong = f"the nodes have {graphs.num_features} features, but {num_features} when fitted"
         raise_graph_error(wrong, f"{graphs!r}", "give all graphs the same features")
-    return Rows(_finite(blocks.embed(graphs)), _labels(graphs), graphs.num_features)
+    return Rows(_finite(blocks.embed(graphs, preset)), _labels(graphs), graphs.num_features)
 
 
-def layout_of(rows: Rows, declared: Any) -> Layout:
+def layout_of(rows: Rows, declared: Any, preset: Any = "full") -> Layout:
     """Return the blocks of the rows: those declared, or the usual ones of graphs."""
     width = rows.values.shape[1]
     if rows.num_features is not None:
         if declared is not None:
             fix = "leave out blocks, or pass vectors"
             raise_graph_error("blocks are declared for graphs", quoted(declared), fix)
-        layout = blocks.layout(rows.num_features)
+        layout = blocks.layout(preset)
     elif declared is None:
         layout = Layout.of_widths({"vector": width})
     elif isinstance(declared, Layout):

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from artlas import blocks
+from artlas.blocks.config import VectorConfig, as_config, as_preset
 from artlas.blocks.layout import Block, Layout
 from artlas.errors import quoted, raise_graph_error, raise_read_error
 from artlas.files.stored import read_json, read_tensors, write_json, write_tensors
@@ -47,7 +48,9 @@ def save(estimator: Any, folder: Any) -> None:
     facts = {
         "format": FORMAT,
         "estimator": type(estimator).__name__,
-        "settings": estimator.get_params() | {"blocks": estimator.blocks is not None},
+        "settings": estimator.get_params()
+        | {"blocks": estimator.blocks is not None, "preset": None},
+        "vector": dataclasses.asdict(as_config(estimator.preset)) | {"version": blocks.VERSION},
         "classes": classes,
         "sharpness": getattr(estimator, "sharpness_", None),
         "ridge": machine.ridge,
@@ -86,7 +89,10 @@ def _assemble(kind: Any, facts: dict[str, Any], tensors: dict[str, Tensor]) -> A
     layout = Layout(
         tuple(Block(_text(n), tuple(map(_text, c)), _floor(f)) for n, c, f in facts["layout"])
     )
+    vector = dict(facts["vector"])
+    version, config = vector.pop("version"), VectorConfig(**vector)
     settings = facts["settings"] | {"blocks": layout if facts["settings"]["blocks"] else None}
+    settings["preset"] = as_preset(config)
     estimator = kind(**settings)
     parts = facts["kernel"]
     names, widths = tuple(map(_text, parts["names"])), tuple(map(_count, parts["widths"]))
@@ -121,9 +127,8 @@ def _assemble(kind: Any, facts: dict[str, Any], tensors: dict[str, Tensor]) -> A
         estimator.classes_ = classes
         estimator.anchor_labels_ = classes[estimator.anchor_labels_]
         estimator.sharpness_ = _positive(facts["sharpness"])
-    features = facts["num_features"]
-    few = features is None or _count(features) <= layout.width  # before a layout is built of them
-    if not few or (features is not None and blocks.layout(features) != layout):
+    features = None if facts["num_features"] is None else _count(facts["num_features"])
+    if features is not None and (version, config.layout) != (blocks.VERSION, layout):
         _refuse("the blocks of graphs have changed since")
     estimator.n_node_features_in_ = features
     estimator.layout_, estimator.n_features_in_ = layout, layout.width

@@ -60,7 +60,7 @@ def feature_names(config: ArtConfig, representation: str, width: int) -> list[st
     """
     check_representation(representation)
     if representation in BLOCKS:
-        return list(blocks.layout(width, BLOCKS[representation]).columns)
+        return list(blocks.layout(BLOCKS[representation]).columns)
     columns, roles = range(max(width, 1)), [f"role_{a}" for a in range(config.roles)]
     if representation == "plus-no-roles":
         return [f"{block}_{j}" for block in z_plus.BLOCKS for j in columns]

@@ -14,8 +14,6 @@ namespace {
 constexpr int QUANTILES = 8;
 constexpr int64_t LARGE = 1 << 16;  // graphs of at least this size get all threads in turn
 
-double signed_log(double v) { return std::copysign(std::log1p(std::fabs(v)), v); }
-
 // Runs work(0), ..., work(count - 1) on at most this many threads; rethrows a failure.
 template <typename Work>
 void run_all(int threads, int count, Work work) {
@@ -42,43 +40,20 @@ class Embedder {
 
   void embed(const GraphView& graph, int threads, float* out) {
     descriptors_.compute(graph);
-    float* const features = out + 3 + 3 * DESCRIPTORS + QUANTILES * DESCRIPTORS;
-    float* const waves = features + 4 * graph.width;
-    float* const colours = waves + 2 * WAVES;
-    float* const shapes = colours + (task_.rounds - (graph.x ? 0 : 1)) * task_.buckets;
-    run_all(threads, DESCRIPTORS + 4, [&](int part) {
+    float* const waves = out + QUANTILES * DESCRIPTORS;
+    float* const colours = waves + WAVES;
+    float* const shapes = colours + (task_.rounds - 1) * task_.buckets;
+    run_all(threads, DESCRIPTORS + 2, [&](int part) {
       if (part == 0) return write_colours(graph, false, colours);
       if (part == 1) return write_colours(graph, true, shapes);
-      if (part == 2) return write_features(graph, features);
-      if (part == 3) return write_moments(graph, out);
-      write_quantiles(graph, part - 4, out + 3 + 3 * DESCRIPTORS + (part - 4) * QUANTILES);
+      write_quantiles(graph, part - 2, out + (part - 2) * QUANTILES);
     });
     double sums[WAVES];
     waves_.sum(graph, descriptors_, frequencies_, threads, sums);
-    for (int64_t w = 0; w < WAVES; ++w) waves[w] = float(signed_log(sums[w]));
-    for (int64_t w = 0; w < WAVES; ++w) waves[WAVES + w] = float(sums[w] / double(graph.nodes));
+    for (int64_t w = 0; w < WAVES; ++w) waves[w] = float(sums[w] / double(graph.nodes));
   }
 
  private:
-  void write_moments(const GraphView& graph, float* out) const {
-    const double nodes = double(graph.nodes), edges = double(graph.entries()) / 2.0;
-    double sums[DESCRIPTORS] = {}, spread[DESCRIPTORS] = {};
-    const double* values = descriptors_.values.data();
-    for (int64_t i = 0; i < graph.nodes; ++i)
-      for (int j = 0; j < DESCRIPTORS; ++j) sums[j] += values[i * DESCRIPTORS + j];
-    for (int64_t i = 0; i < graph.nodes; ++i)
-      for (int j = 0; j < DESCRIPTORS; ++j) {
-        const double off = values[i * DESCRIPTORS + j] - sums[j] / nodes;
-        spread[j] += off * off;
-      }
-    *out++ = float(std::log(nodes));
-    *out++ = float(std::log1p(edges));
-    *out++ = float(std::log1p(edges) - std::log(nodes));
-    for (const double sum : sums) *out++ = float(signed_log(sum));
-    for (const double sum : sums) *out++ = float(sum / nodes);
-    for (const double sum : spread) *out++ = float(std::sqrt(sum / nodes));
-  }
-
   // Means of descriptor j over eight parts of equal mass of its sorted values.
   void write_quantiles(const GraphView& graph, int j, float* out) {
     const int64_t n = graph.nodes;
@@ -99,33 +74,6 @@ class Embedder {
     }
   }
 
-  // Signed logarithms of the sums over nodes of X, AX, X o AX and X o (deg X - AX). The last is the
-  // sum over edges of (x_i - x_j)^2, which loses no digits where large features hardly differ.
-  void write_features(const GraphView& graph, float* out) {
-    if (!graph.x) return;
-    const int64_t d = graph.width;
-    sums_.assign(4 * d, 0.0), near_.resize(d);
-    for (int64_t i = 0; i < graph.nodes; ++i) {
-      const float* x = graph.x + i * d;
-      std::fill(near_.begin(), near_.end(), 0.0);
-      graph.neighbours(i, [&](int64_t j) {
-        const float* y = graph.x + j * d;
-        for (int64_t k = 0; k < d; ++k) near_[k] += double(y[k]);
-        if (j > i) return;
-        for (int64_t k = 0; k < d; ++k) {
-          const double off = double(x[k]) - double(y[k]);
-          sums_[3 * d + k] += off * off;
-        }
-      });
-      for (int64_t k = 0; k < d; ++k) {
-        sums_[k] += double(x[k]);
-        sums_[d + k] += near_[k];
-        sums_[2 * d + k] += double(x[k]) * near_[k];
-      }
-    }
-    for (const double sum : sums_) *out++ = float(signed_log(sum));
-  }
-
   void write_colours(const GraphView& graph, bool shapes, float* out) {
     Colours& colours = colours_[shapes];
     if (graph.x)
@@ -135,7 +83,7 @@ class Embedder {
     if (shapes) colours.refine_by_shape(descriptors_.triangles, descriptors_.core);
     for (int round = 0; round < task_.rounds; ++round) {
       if (round) colours.refine(graph, round);
-      if (!graph.x && !shapes && !round) continue;
+      if (!shapes && !round) continue;  // counts of labels alone: the waves know them
       colours.count(out, task_.buckets);
       out += task_.buckets;
     }
@@ -146,14 +94,13 @@ class Embedder {
   Descriptors descriptors_;
   Waves waves_;
   Colours colours_[2];
-  std::vector<double> sorted_[DESCRIPTORS], sums_, near_;
+  std::vector<double> sorted_[DESCRIPTORS];
 };
 
 }  // namespace
 
 int64_t BlocksTask::columns() const {
-  const int64_t counts = (2 * rounds - (x ? 0 : 1)) * buckets;
-  return 3 + 3 * DESCRIPTORS + QUANTILES * DESCRIPTORS + (x ? 4 * width : 0) + 2 * WAVES + counts;
+  return QUANTILES * DESCRIPTORS + WAVES + (2 * rounds - 1) * buckets;
 }
 
 void embed_blocks(const BlocksTask& task, float* out) {

@@ -12,8 +12,7 @@ struct BlocksTask {
   const float* x;  // [nodes, width] or null
   int64_t graphs, width, buckets;
   int rounds, threads;
-  // Columns of one vector: extent, profile, quantiles, features, two of waves, then colours and
-  // shapes of every round; graphs without x have neither features nor the first colours.
+  // Columns of one vector: quantiles, waves, then colours and shapes of every round.
   int64_t columns() const;
 };
 
