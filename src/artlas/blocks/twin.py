@@ -15,6 +15,7 @@ from artlas.blocks.config import DESCRIPTORS, QUANTILES, WAVES
 Matrix = NDArray[np.float64]
 Colours = NDArray[np.uint64]
 _SPREAD = np.array([0.5, 0.5, 0.7, 0.7, 0.3, 0.4, 0.3, 0.15, 0.2])
+WALKS = 1 << 20  # of two steps looked at together
 _STRUCTURE_SCALE, _FEATURE_SCALE, _HOPS = 0.3, 2.0, 3
 
 
@@ -51,21 +52,11 @@ def _blocks(A: Any, X: Any, rounds: int, buckets: int) -> list[Matrix]:
     return parts
 
 
-def signed_log(values: Any) -> Any:
-    """sign(v) log(1 + |v|)."""
-    return np.sign(values) * np.log1p(np.abs(values))
-
-
 def descriptors(A: Any) -> tuple[Matrix, NDArray[np.int64], NDArray[np.int64]]:
     """Compute the descriptors [n, 9], triangles [n] and core numbers [n] of nodes."""
     degree = np.diff(A.indptr).astype(np.float64)
-    inverse = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
-    around, squared = A @ degree, A @ A
-    triangles = np.rint((squared * A).sum(1) / 2).astype(np.int64)
-    P = csr_array(A * inverse[:, None])
-    walk = P @ P
-    returns = [walk.diagonal(), (walk * P.T).sum(1), (walk * walk.T).sum(1)]
-    pairs = degree * (degree - 1)
+    around, pairs = A @ degree, degree * (degree - 1)
+    triangles, returns = walks(A)
     columns = [
         np.log1p(degree),
         np.log1p(around / np.maximum(degree, 1)),
@@ -76,6 +67,45 @@ def descriptors(A: Any) -> tuple[Matrix, NDArray[np.int64], NDArray[np.int64]]:
         *returns,
     ]
     return np.column_stack(columns), triangles, core
+
+
+def walks(A: Any) -> tuple[NDArray[np.int64], list[Matrix]]:
+    """Count triangles, and compute the probabilities of a walk to return after 2, 3 and 4 steps.
+
+    Every cycle is found from its node of the highest degree: in a graph of m edges, no hub needs
+    more memory than m and no graph more time than m to the power of 1.5.
+    """
+    n, order = A.shape[0], np.argsort(np.diff(A.indptr), kind="stable")
+    A = A[order][:, order]  # so that degrees ascend
+    degree = np.diff(A.indptr).astype(np.int64)
+    inverse = np.divide(1.0, degree, out=np.zeros(n), where=degree > 0)
+    reach, squares = A @ inverse, inverse**2
+    triangles, three = np.zeros(n), np.zeros(n)
+    # Walks that are no cycles: i - a - i - c - i, and i - a - b - a - i for b other than i.
+    four = squares * reach**2 + inverse * (A @ (squares * reach)) - squares * (A @ squares)
+    high, low = np.repeat(np.arange(n), degree), A.indices.astype(np.int64)
+    high, low = high[low < high], low[low < high]
+    edges = np.sort(high * n + low)
+    parts = np.cumsum(np.bincount(high, degree[low], n)) // WALKS
+    for few in np.split(np.arange(len(high)), np.flatnonzero(np.diff(parts[high])) + 1):
+        # Walks t - u - w from t to lower nodes.
+        steps = degree[low[few]]
+        place = np.arange(steps.sum()) - np.repeat(np.cumsum(steps) - steps, steps)
+        w = A.indices[np.repeat(A.indptr[low[few]], steps) + place].astype(np.int64)
+        t, u = np.repeat(high[few], steps), np.repeat(low[few], steps)
+        t, u, w = (nodes[w < t] for nodes in (t, u, w))
+        ends, at = np.unique(t * n + w, return_inverse=True)
+        share = inverse[t] * inverse[u] * inverse[w]
+        closed = (w < u) & np.isin(ends, edges)[at]
+        for nodes in (t, u, w):
+            triangles += np.bincount(nodes[closed], minlength=n)
+            three += np.bincount(nodes[closed], 2 * share[closed], n)
+        share *= np.bincount(at, inverse[u])[at] - inverse[u]  # back by another node than u
+        four += np.bincount(t, share, n) + np.bincount(u, 2 * share, n) + np.bincount(w, share, n)
+    back = np.empty_like(order)
+    back[order] = np.arange(n)
+    returns = [values[back] for values in (inverse * reach, three, four)]
+    return triangles[back].astype(np.int64), returns
 
 
 def core_numbers(A: Any) -> NDArray[np.int64]:
@@ -104,7 +134,8 @@ def node_waves(A: Any, D: Matrix, X: Any) -> Matrix:
     values = [D.astype(np.float32)]
     if X is not None:
         filled = np.maximum((X != 0).sum(1), 1)
-        values.append(signed_log(X.astype(np.float64)) / (np.log(2) * np.sqrt(filled))[:, None])
+        logs = np.sign(X) * np.log1p(np.abs(X.astype(np.float64)))
+        values.append(logs / (np.log(2) * np.sqrt(filled))[:, None])
     hop = np.column_stack(values)
     degree = np.maximum(np.diff(A.indptr).astype(np.float64), 1)[:, None]
     angle = phases()

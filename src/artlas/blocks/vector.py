@@ -16,6 +16,7 @@ from artlas.graphs.collection import Graphs
 from artlas.io.reading import as_graphs
 
 BATCH = 1 << 18  # nodes embedded between two looks at Ctrl-C
+FEW = 64  # rows below which NumPy is faster row by row than column by column
 
 
 def layout(preset: str | VectorConfig = "full") -> Layout:
@@ -75,10 +76,15 @@ def _signs(rows: int, columns: int) -> Tensor:
 
 
 def _times(values: Tensor, matrix: Tensor) -> Tensor:
-    """Multiply row by row, adding from the first column to the last on every machine.
+    """Multiply, adding from the first column to the last on every machine and for every batch.
 
-    NumPy adds rows in order; a product, and PyTorch's sum, choose an order by batch and machine.
+    A matrix product, and PyTorch's sum, choose an order by batch and machine.
     """
     rows, weights = values.double().numpy(), matrix.numpy()
-    out = np.stack([(row[:, None] * weights).sum(0) for row in rows])
+    if len(rows) < FEW:
+        out = np.stack([(row[:, None] * weights).sum(0) for row in rows])
+    else:
+        out = np.zeros((len(rows), weights.shape[1]))
+        for column, weight in zip(rows.T, weights, strict=True):
+            out += column[:, None] * weight
     return torch.from_numpy(out).float()

@@ -11,6 +11,7 @@ from artlas.cli.table_runs import Address, Budget, Engine, Quiet, Table, Workers
 from artlas.embedding.run import Run
 from artlas.embedding.table_run import BUDGET
 from artlas.method import checkpoint
+from artlas.method.representations import DEFAULT, REPRESENTATIONS
 
 
 def embed(
@@ -18,8 +19,8 @@ def embed(
     out: Table,
     model: Model = "graph",
     representation: Annotated[
-        str, typer.Option(help="plus, paper, coordinates, features or plus-no-roles.")
-    ] = "plus",
+        str, typer.Option(help=f"Form of the vectors: {', '.join(REPRESENTATIONS)}.")
+    ] = DEFAULT,
     format: Format = None,
     budget: Budget = BUDGET >> 20,
     engine: Engine = "local",

@@ -93,8 +93,8 @@ class Descriptors {
   void walk_sparse(const GraphView& graph) {
     const int64_t n = graph.nodes;
     paths_.assign(n, Paths{}), adjacent_.assign(n, 0);
-    for (int64_t i = 0; i < n;
-         ++i) {  // walks that are no cycles: i - a - i - c - i, i - a - b - a - i
+    // Walks that are no cycles: i - a - i - c - i, and i - a - b - a - i for b other than i.
+    for (int64_t i = 0; i < n; ++i) {
       four_[i] = inverse_[i] * inverse_[i] * reach_[i] * reach_[i];
       graph.neighbours(i, [&](int64_t a) {
         four_[i] += inverse_[i] * inverse_[a] * inverse_[a] * (reach_[a] - inverse_[i]);

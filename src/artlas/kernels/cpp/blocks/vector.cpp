@@ -1,8 +1,10 @@
 #include "blocks/vector.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <exception>
-#include <memory>
 #include <mutex>
+#include <vector>
 
 #include "blocks/colours.hpp"
 #include "blocks/descriptors.hpp"
