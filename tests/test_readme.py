@@ -16,7 +16,8 @@ def test_the_examples_run_in_their_order(tmp_path, monkeypatch):
     names = {}
     for block in blocks:
         exec(block, names)
-    assert names["z"].shape == (1, 4 * 32)
+    assert names["classifier"].score(names["test"].graphs, names["test"].labels) > 0.85
+    assert names["z"].shape == (1, 16 + 32)
     assert names["a"].couplings(0).shape == (16, 3, 32)
     assert names["model"].atlas.logits.grad is not None
     assert names["vectors"].shape == (2, 3)
