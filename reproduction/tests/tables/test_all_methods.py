@@ -27,3 +27,20 @@ def test_one_art_stands_among_the_methods_at_a_time():
     assert ranks == {"a": 1.5, z: 1.5, plus: 1.5}
     assert all_methods._ranks({"a": [1.0], plus: [2.0]}) == {"a": 1.0, plus: 1.0}
     assert all_methods._ranks({}) == {}
+
+
+def test_rows_beyond_the_paper_come_last_and_have_no_rank():
+    def record(method, variant, accuracy):
+        keys = ("method", "variant", "accuracies")
+        return {**dict(zip(keys, (method, variant, [accuracy]), strict=True)), **cell}
+
+    cell = {"target": "BZR", "shots": 5}
+    paper = [record("gin", "chosen", 0.5), record("art", "paper", 0.6), record("art", "plus", 0.7)]
+    before = all_methods._accuracy_table(paper, "graph", ["BZR"]).splitlines()
+    more = [record("beyond-paper", "blocks", 0.8), record("beyond-paper", "blocks-kernel", 0.9)]
+    after = all_methods._accuracy_table([*paper, *more], "graph", ["BZR"]).splitlines()
+    assert after[: len(before)] == before
+    assert after[len(before) :] == [
+        "| beyond the paper: blocks, no model | 80.00 ± 0.00 | 80.00 | - |",
+        "| beyond the paper: blocks, kernel head | 90.00 ± 0.00 | 90.00 | - |",
+    ]

@@ -12,7 +12,7 @@ from artlas_paper.transfer.art import evaluate_art
 def test_records_of_one_target(small, episodes_of_bzr):
     made = list(evaluate_art(small, "bzr", [1, 2], [5]))
     rows = {(r["method"], r["variant"], r["seed"]) for r in made}
-    assert len(rows) == len(made) == 8 + 2 * 8
+    assert len(rows) == len(made) == 8 + 2 + 2 * 8  # controls, beyond the paper, two models
     assert {("art", "paper", 1), ("art", "plus", 2), ("control", "sum", None)} <= rows
     keys = "target method variant seed shots episodes mean std stderr paper seconds commit"
     for record in made:

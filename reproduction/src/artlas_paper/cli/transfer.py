@@ -51,7 +51,7 @@ Epochs = Annotated[
 ]
 Out = Annotated[Path, typer.Option(help="JSON file of the results; NAME-quick with --quick.")]
 Wl = Annotated[bool, typer.Option("--wl", help="Also evaluate GraKeL's WL kernel, same heads.")]
-Only = Annotated[str, typer.Option(help='Variants and controls, separated by commas, or "all".')]
+Only = Annotated[str, typer.Option(help='Variants and other rows, separated by commas, or "all".')]
 Methods = Annotated[
     str, typer.Option(help='art, baselines such as gin,graphmae, separated by commas, or "all".')
 ]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artlas_paper.protocol import SHOTS, Level
+from artlas_paper.transfer import beyond
 from artlas_paper.transfer.folds import targets_of
 from artlas_paper.transfer.records import Record
 
@@ -30,8 +31,8 @@ def averaged(targets: Sequence[str]) -> list[str]:
 
 
 def rows_of(records: Sequence[Record]) -> list[Row]:
-    """Return the rows of records: SCGFM-ART's variants first, the controls last."""
-    order = {"art": 0, "control": 2}
+    """Return the rows of records: SCGFM-ART's variants first, controls, rows beyond the paper."""
+    order = {"art": 0, "control": 2, beyond.METHOD: 3}
     rows = {(r["method"], r["variant"]) for r in records}
     return sorted(rows, key=lambda row: (order.get(row[0], 1), row))
 

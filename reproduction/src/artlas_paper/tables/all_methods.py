@@ -20,13 +20,19 @@ from artlas_paper.tables.accuracies import (
     accuracies,
     averaged,
     markdown_table,
+    rows_of,
     standard_error,
     targets_in,
 )
+from artlas_paper.transfer import beyond
 from artlas_paper.transfer.baselines import CHOICE_EPISODES, READ_OUTS
 from artlas_paper.transfer.records import Record
 
 ART = {("art", "paper"): "ART, the paper's z", ("art", "plus"): "ART, z+"}
+BEYOND = {
+    "beyond the paper: blocks, no model": (beyond.METHOD, "blocks"),
+    "beyond the paper: blocks, kernel head": (beyond.METHOD, "blocks-kernel"),
+}
 _POOLS = {
     "mean": "mean pool",
     "sum": "sum pool",
@@ -112,6 +118,7 @@ def _accuracy_table(records: Sequence[Record], level: Level, targets: Sequence[s
     }
     published_ranks = average_ranks(published) if published else {}
     rows |= {title: ("control", name) for name, title in CONTROLS[level].items()}
+    rows |= {title: row for title, row in BEYOND.items() if row in rows_of(records)}
     body = []
     for title, row in rows.items():
         cells = [_cell(records, row, target, paper) for target in targets]

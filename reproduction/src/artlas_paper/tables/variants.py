@@ -18,6 +18,7 @@ from artlas_paper.tables.accuracies import (
     rows_of,
     summary,
 )
+from artlas_paper.transfer import beyond
 from artlas_paper.transfer.records import Record
 
 PAIRS: list[tuple[Row, Row]] = [
@@ -28,6 +29,8 @@ PAIRS: list[tuple[Row, Row]] = [
     (("art", "plus"), ("control", "plus-independent")),
     (("art", "plus"), ("control", "plus-random-roles")),
     (("art", "paper"), ("control", "sum")),
+    ((beyond.METHOD, "blocks"), ("art", "plus")),
+    ((beyond.METHOD, "blocks-kernel"), ("art", "plus")),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Evaluate SCGFM-ART, its variants and the controls on one target."""
+"""Evaluate SCGFM-ART, its variants, the controls and rows beyond the paper on one target."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from artlas import evaluation
 from artlas.training.loop import Progress
 from artlas_paper.datasets.registry import find
 from artlas_paper.protocol import HEAD, SHOTS
+from artlas_paper.transfer import beyond
 from artlas_paper.transfer.controls import CONTROLS
 from artlas_paper.transfer.episodes import Episodes, Shots, labels_of, shown_name
 from artlas_paper.transfer.folds import Folds
@@ -26,21 +27,22 @@ def evaluate_art(
     wl: bool = False,
     only: Collection[str] | None = None,
 ) -> Iterable[Record]:
-    """Yield records of every control and every variant of the model on one target.
+    """Yield records of every control, row beyond the paper and variant of the model on one target.
 
-    wl: the Weisfeiler-Lehman kernel too; only: the controls and variants to evaluate, if not all.
+    wl: the Weisfeiler-Lehman kernel too; only: the rows to evaluate, if not all. Without variants
+    among them, no model is pretrained.
     """
     folds.sources(target)  # refuses a dataset of the other level before anything is read
     name, shown, labels = find(target).name, shown_name(folds, target), labels_of(folds, target)
-    controls, variants = CONTROLS[folds.level], VARIANTS[folds.level]
-    if only is not None:
-        unknown = set(only) - set(controls) - set(variants)
-        if unknown:
-            known = ", ".join([*controls, *variants])
-            raise ValueError(f"There is no variant {min(unknown)!r}. Choose from {known}.")
-        controls = {name: make for name, make in controls.items() if name in only}
-        variants = {name: how for name, how in variants.items() if name in only}
-    models = {seed: folds.model(name, seed, report) for seed in seeds}
+    known = [*CONTROLS[folds.level], *beyond.BEYOND[folds.level], *VARIANTS[folds.level]]
+    wanted = set(known if only is None else only)
+    if unknown := wanted - set(known):
+        choice = ", ".join(known)
+        raise ValueError(f"There is no variant {min(unknown)!r}. Choose from {choice}.")
+    controls = [control for control in CONTROLS[folds.level] if control in wanted]
+    heads = {row: own for row, own in beyond.BEYOND[folds.level].items() if row in wanted}
+    variants = {row: how for row, how in VARIANTS[folds.level].items() if row in wanted}
+    models = {seed: folds.model(name, seed, report) for seed in seeds} if variants else {}
     for count in shots:
         episodes = Episodes.draw(labels, count)
         head = "linear" if count == "all" else HEAD[folds.level]
@@ -50,6 +52,11 @@ def evaluate_art(
             vectors = place.control(control)
             accuracy = evaluation.evaluate(vectors, episodes.labels, episodes.drawn, head)
             yield record(shown, "control", control, None, episodes, accuracy, began)
+        for row, own in heads.items():
+            began = time.perf_counter()
+            vectors = place.blocks()
+            accuracy = evaluation.evaluate(vectors, episodes.labels, episodes.drawn, own or head)
+            yield record(shown, beyond.METHOD, row, None, episodes, accuracy, began)
         if wl:
             began = time.perf_counter()
             vectors = place.wl()

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import artlas
 from artlas.errors import ReadError
 from artlas.files.atomic import atomic
 from artlas.files.untrusted import read_npz
@@ -97,6 +98,14 @@ class Target:
         return CONTROLS[self.level][name](
             self.data("released" if self.level == "graph" else "paper")
         )
+
+    def blocks(self) -> Matrix:
+        """Return the library's vectors of the members, of the dataset's own features, [n, D].
+
+        Where there are none, none stand in: the relative degree depends on the whole dataset, and
+        the blocks have the degrees of each graph.
+        """
+        return artlas.blocks.embed(self.data("raw")).numpy()
 
     def wl(self) -> Matrix:
         """Return vectors of the members of the Weisfeiler-Lehman kernel, cached for all graphs."""
