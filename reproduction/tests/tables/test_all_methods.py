@@ -41,6 +41,6 @@ def test_rows_beyond_the_paper_come_last_and_have_no_rank():
     after = all_methods._accuracy_table([*paper, *more], "graph", ["BZR"]).splitlines()
     assert after[: len(before)] == before
     assert after[len(before) :] == [
-        "| beyond the paper: blocks, no model | 80.00 ± 0.00 | 80.00 | - |",
+        "| beyond the paper: blocks, prototype head | 80.00 ± 0.00 | 80.00 | - |",
         "| beyond the paper: blocks, kernel head | 90.00 ± 0.00 | 90.00 | - |",
     ]

@@ -30,7 +30,7 @@ from artlas_paper.transfer.records import Record
 
 ART = {("art", "paper"): "ART, the paper's z", ("art", "plus"): "ART, z+"}
 BEYOND = {
-    "beyond the paper: blocks, no model": (beyond.METHOD, "blocks"),
+    "beyond the paper: blocks, prototype head": (beyond.METHOD, "blocks"),
     "beyond the paper: blocks, kernel head": (beyond.METHOD, "blocks-kernel"),
 }
 _POOLS = {
