@@ -14,6 +14,8 @@ import artlas
 from artlas import kernels
 
 BOTH = ["native", "twin"] if kernels.available() else ["twin"]
+# The same with the twin in the slow lane: for tests of what the two hardly differ in.
+MOSTLY_NATIVE = [BOTH[0], *(pytest.param(which, marks=pytest.mark.slow) for which in BOTH[1:])]
 needs_native = pytest.mark.skipif(
     not kernels.available(), reason="equal bits are promised by the compiled kernels"
 )
@@ -23,6 +25,7 @@ def dense(graph: nx.Graph) -> np.ndarray:
     return nx.to_numpy_array(graph) != 0
 
 
+@functools.cache
 def matrices() -> list[np.ndarray]:
     """Small graphs of every kind, some for dense walks and some for sparse ones."""
     rng = np.random.default_rng(0)
@@ -82,16 +85,13 @@ FEATURES = {
 
 
 def each_kind(*left_out: str) -> pytest.MarkDecorator:
-    """Run for every kind of features on compiled code, and for two of them also on the twin.
-
-    The others on the twin are for the slow lane.
-    """
+    """Run for every kind of features, on compiled code and on the twin; most in the slow lane."""
+    quick = {(kind, BOTH[0]) for kind in ("none", "coded", "mixed", "wide")} | {("mixed", "twin")}
     cases = [
-        pytest.param(kind, which, marks=[pytest.mark.slow] if slow else [])
+        pytest.param(kind, which, marks=[] if (kind, which) in quick else [pytest.mark.slow])
         for kind in FEATURES
         for which in BOTH
         if kind not in left_out
-        for slow in [which != BOTH[0] and kind not in ("none", "mixed")]
     ]
     return pytest.mark.parametrize(("kind", "which"), cases)
 
@@ -113,7 +113,7 @@ def sparse_graph(n: int, degree: int, seed: int = 0, features: int = 2) -> artla
     return artlas.Graphs.from_edges([(n, both)], x=x)
 
 
-def blocks_of(vectors, graphs, preset="full"):
+def blocks_of(vectors, preset="full"):
     """The blocks of vectors by name, as arrays of double precision."""
     where = artlas.blocks.layout(preset)
     return {name: vectors[:, columns].double().numpy() for name, columns in where}

@@ -12,11 +12,6 @@ import numpy as np
 from artlas.blocks import twin
 
 
-def s(v):
-    """sign(v) log(1 + |v|)."""
-    return np.sign(v) * np.log1p(np.abs(v))
-
-
 def descriptors(A):
     """The nine descriptors of every node, [n, 9]."""
     A = np.asarray(A, dtype=float)
@@ -42,18 +37,6 @@ def descriptors(A):
     return np.column_stack(columns).astype(float)
 
 
-def extent(A, D):
-    """Logarithms of size, then s of the sums of descriptors."""
-    n, edges = len(A), np.count_nonzero(np.triu(A, 1))
-    return np.concatenate([[np.log(n), np.log(1 + edges), np.log((1 + edges) / n)], s(D.sum(0))])
-
-
-def profile(D):
-    """Means and deviations of descriptors."""
-    mean = D.sum(0) / len(D)
-    return np.concatenate([mean, np.sqrt(((D - mean) ** 2).sum(0) / len(D))])
-
-
 def quantiles(D):
     """Integrals of every descriptor's quantile function over eighths of the mass, [72]."""
     u, integrals = np.linspace(0, 1, len(D) + 1), []
@@ -61,16 +44,6 @@ def quantiles(D):
         integral = np.concatenate([[0], np.cumsum(np.sort(values)) / len(D)])
         integrals.append(8 * np.diff(np.interp(np.arange(9) / 8, u, integral)))
     return np.concatenate(integrals)
-
-
-def feature_sums(A, X):
-    """Sums over nodes of X, AX, X o AX and X o LX, and of the sizes of their terms; [2, 4 d]."""
-    A, X = np.asarray(A, dtype=float), np.asarray(X, dtype=float)
-    i, j = np.nonzero(np.triu(A, 1))
-    sums, sizes = [X.sum(0), (A @ X).sum(0)], [np.abs(X).sum(0), (A @ np.abs(X)).sum(0)]
-    sums += [2 * (X[i] * X[j]).sum(0), ((X[i] - X[j]) ** 2).sum(0)]
-    sizes += [2 * np.abs(X[i] * X[j]).sum(0), sums[-1]]
-    return np.array([np.concatenate(sums), np.concatenate(sizes)])
 
 
 def node_values(A, D, X):

@@ -1,11 +1,11 @@
-"""The compact vector: at most 256 columns, made of the full ones by fixed signs."""
+"""The compact vector: 244 columns, made of the full ones by fixed signs."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
-from blocks.block_graphs import BOTH, collection, matrices
+from blocks.block_graphs import MOSTLY_NATIVE, collection, matrices
 from cases import from_dense
 
 from artlas import kernels
@@ -14,17 +14,20 @@ from artlas.blocks import VectorConfig, embed, layout, vector
 COMPACT = VectorConfig(compact=True)
 
 
-def test_widths_never_exceed_256_columns():
-    widths = [layout(d, "compact").width for d in (0, 1, 2, 5, 6, 7, 100, 10_000)]
-    assert widths == [214, 234, 238, 250, 254, 254, 254, 254]
-    assert max(widths) <= 256
-    for buckets in (1, 16, 17, 1 << 14):
-        assert layout(50, VectorConfig(buckets=buckets, compact=True)).width <= 256
+def test_widths():
+    where = layout("compact")
+    wanted = {"quantiles": 40, "waves": 64, **dict.fromkeys(where.names[2:], 20)}
+    assert dict(zip(where.names, where.widths, strict=True)) == wanted
+    assert where.width == 244
+    for buckets in (1, 20, 21, 1 << 14):
+        wide = layout(VectorConfig(buckets=buckets, compact=True)).width
+        assert wide == 104 + 7 * min(buckets, 20)
 
 
-@pytest.mark.parametrize("features", [0, 3, 50])
-def test_compact_blocks_are_those_of_the_full_vector(features):
-    full, compact = layout(features), layout(features, "compact")
+@pytest.mark.parametrize("buckets", [16, 512])
+def test_compact_blocks_are_those_of_the_full_vector(buckets):
+    full = layout(VectorConfig(buckets=buckets))
+    compact = layout(VectorConfig(buckets=buckets, compact=True))
     assert full.names == compact.names
     for a, b in zip(full.blocks, compact.blocks, strict=True):
         assert len(b.columns) <= len(a.columns)
@@ -35,15 +38,15 @@ def test_compact_blocks_are_those_of_the_full_vector(features):
             assert b.floor == 0  # every column is a mixture of all colours, so none is rare
 
 
-@pytest.mark.parametrize("which", BOTH)
-@pytest.mark.parametrize("kind", ["none", "coded", "wide"])
+@pytest.mark.parametrize("which", MOSTLY_NATIVE)
+@pytest.mark.parametrize("kind", ["none", "wide"])
 def test_every_block_is_kept_or_multiplied_by_signs(kind, which):
     graphs = collection(kind)
     with kernels.use(which):
         full, compact = embed(graphs), embed(graphs, "compact")
-    where = layout(graphs.num_features, "compact")
+    where = layout("compact")
     assert compact.shape == (len(graphs), where.width)
-    for name, columns in layout(graphs.num_features):
+    for name, columns in layout():
         block, found = full[:, columns].double(), compact[:, where[name]].double()
         wide, narrow = block.shape[1], found.shape[1]
         if wide == narrow:
@@ -55,7 +58,7 @@ def test_every_block_is_kept_or_multiplied_by_signs(kind, which):
         torch.testing.assert_close(found, wanted, rtol=1e-6, atol=1e-5, msg=name)
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(512, 16), (256, 24), (72, 24), (1500, 24)])
+@pytest.mark.parametrize(("rows", "columns"), [(512, 20), (256, 64), (72, 40)])
 def test_signs_look_random(rows, columns):
     signs = vector._signs(rows, columns).numpy()
     assert signs.shape == (rows, columns)
@@ -72,9 +75,9 @@ def test_distances_are_roughly_preserved(kind):
     """Johnson and Lindenstrauss: a squared distance is right on average, up to sqrt(2 / k)."""
     graphs = collection(kind, matrices())
     full, compact = embed(graphs).double(), embed(graphs, "compact").double()
-    where = layout(graphs.num_features, "compact")
+    where = layout("compact")
     upper = np.triu_indices(len(graphs), 1)
-    for name, columns in layout(graphs.num_features):
+    for name, columns in layout():
         k = where[name].stop - where[name].start
         if columns.stop - columns.start == k:
             continue
@@ -105,23 +108,23 @@ def test_few_buckets_are_not_projected():
     config = VectorConfig(buckets=16, compact=True)
     graphs = collection("coded")
     full = embed(graphs, VectorConfig(buckets=16))
-    a, b = layout(4, VectorConfig(buckets=16)), layout(4, config)
+    a, b = layout(VectorConfig(buckets=16)), layout(config)
     assert torch.equal(full[:, a["shapes_3"]], embed(graphs, config)[:, b["shapes_3"]])
 
 
 def test_what_cancels_leaves_the_same_bits_alone_and_in_a_batch():
     """As many plus as minus log 2 leave what rounding does, which depends on the order of sums."""
     cancelled = 0
-    for d in range(100, 140, 2):
-        graphs = from_dense([np.zeros((1, 1))] * 9, x=np.ones((9, d)))
-        features = layout(d)["features"]
+    for nodes in range(20, 40, 2):  # all of different colours, each counted log 2
+        graphs = from_dense([np.zeros((nodes, nodes))] * 9, x=np.tile(np.eye(nodes), (9, 1)))
         found = embed(graphs, "compact")
         assert torch.equal(found, embed(graphs[0], "compact").expand(9, -1))
-        total = np.zeros(24)
-        weights = vector._signs(4 * d, 24).numpy() / 24**0.5
-        for value, row in zip(embed(graphs)[0, features].double().numpy(), weights, strict=True):
+        total = np.zeros(20)
+        weights = vector._signs(512, 20).numpy() / 20**0.5
+        counts = embed(graphs)[0, layout()["shapes_0"]].double().numpy()
+        for value, row in zip(counts, weights, strict=True):
             total += value * row
-        found = found[0, layout(d, "compact")["features"]]
+        found = found[0, layout("compact")["shapes_0"]]
         assert torch.equal(found, torch.from_numpy(total).float())
         cancelled += int((found.abs() < 1e-8).sum())
     assert cancelled > 10

@@ -7,7 +7,7 @@ import dataclasses
 import networkx as nx
 import numpy as np
 import pytest
-from blocks.block_graphs import BOTH, collection, dense
+from blocks.block_graphs import MOSTLY_NATIVE, collection, dense
 from cases import from_dense
 
 from artlas import GraphError, kernels
@@ -19,7 +19,7 @@ PRESETS = ["full", "compact", VectorConfig(rounds=1, buckets=3), VectorConfig(7,
 @pytest.mark.parametrize("preset", PRESETS, ids=str)
 @pytest.mark.parametrize("features", [0, 1, 7, 30])
 def test_blocks_cover_the_columns_of_vectors_in_order(features, preset):
-    where = layout(features, preset)
+    where = layout(preset)
     graphs = from_dense([np.ones((3, 3)) - np.eye(3)] * 2)
     graphs = graphs.with_features(np.ones((6, features))) if features else graphs
     assert embed(graphs, preset).shape == (2, where.width)
@@ -38,16 +38,12 @@ def test_blocks_cover_the_columns_of_vectors_in_order(features, preset):
 
 
 def test_the_blocks_of_the_full_preset():
-    structure = {"extent": 12, "profile": 18, "quantiles": 72}
-    waves = {"waves_sum": 256, "waves_mean": 256}
     shapes = {f"shapes_{r}": 512 for r in range(4)}
-    colours = {f"colours_{r}": 512 for r in range(4)}
-    wanted = {**structure, "features": 28, **waves, **colours, **shapes}
-    where = layout(7)
-    assert dict(zip(where.names, where.widths, strict=True)) == wanted
-    assert layout(7, "full") == layout(7, VectorConfig()) == where
-    del wanted["features"], wanted["colours_0"]
-    where = layout(0)
+    colours = {f"colours_{r}": 512 for r in range(1, 4)}
+    wanted = {"quantiles": 72, "waves": 256, **colours, **shapes}
+    where = layout()
+    assert where.width == 3912
+    assert layout("full") == layout(VectorConfig()) == where
     assert dict(zip(where.names, where.widths, strict=True)) == wanted
     assert list(where.names) == list(wanted)
     floors = {block.name: block.floor for block in where.blocks}
@@ -56,40 +52,32 @@ def test_the_blocks_of_the_full_preset():
     }
 
 
-def test_columns_of_features_are_named_by_kind_then_by_feature():
-    where = layout(2)
-    kinds = ("x", "ax", "x_ax", "x_lx")
-    named = [f"features_{kind}_{j}" for kind in kinds for j in range(2)]
-    assert list(where.columns[where["features"]]) == named
-
-
-@pytest.mark.parametrize("which", BOTH)
+@pytest.mark.parametrize("which", MOSTLY_NATIVE)
 @pytest.mark.parametrize("kind", ["none", "coded"])
 def test_fewer_rounds_are_the_first_ones_of_more(kind, which):
     graphs = collection(kind)
     few, many = VectorConfig(rounds=2), VectorConfig(rounds=6)
     with kernels.use(which):
         a, b = embed(graphs, few), embed(graphs, many)
-    width = graphs.num_features
-    for name, columns in layout(width, few):
-        assert a[:, columns].equal(b[:, layout(width, many)[name]]), name
+    for name, columns in layout(few):
+        assert a[:, columns].equal(b[:, layout(many)[name]]), name
 
 
-@pytest.mark.parametrize("which", BOTH)
+@pytest.mark.parametrize("which", MOSTLY_NATIVE)
 def test_fewer_buckets_add_up_those_of_more(which):
     graphs, few, many = collection("coded"), VectorConfig(buckets=8), VectorConfig(buckets=64)
     with kernels.use(which):
         a, b = embed(graphs, few), embed(graphs, many)
     name = "shapes_2"
-    folded = b[:, layout(4, many)[name]].view(len(graphs), 8, 8).sum(1)
-    assert (a[:, layout(4, few)[name]] - folded).abs().max() < 1e-4
-    assert a[:, layout(4, few)[name]].max() > 1
+    folded = b[:, layout(many)[name]].view(len(graphs), 8, 8).sum(1)
+    assert (a[:, layout(few)[name]] - folded).abs().max() < 1e-4
+    assert a[:, layout(few)[name]].max() > 1
 
 
 def test_one_bucket_holds_everything():
     graphs = from_dense([dense(nx.path_graph(5))])
     config = VectorConfig(buckets=1, rounds=2)
-    vector, where = embed(graphs, config)[0], layout(0, config)
+    vector, where = embed(graphs, config)[0], layout(config)
     counts = [2, 3]  # ends, and what lies between
     assert vector[where["colours_1"]].item() == pytest.approx(np.log1p(counts).sum(), rel=1e-6)
 
@@ -97,10 +85,10 @@ def test_one_bucket_holds_everything():
 @pytest.mark.parametrize("preset", ["full", "compact"])
 def test_an_unknown_block(preset):
     with pytest.raises(GraphError) as error:
-        layout(0, preset)["features"]
+        layout(preset)["features"]
     message = str(error.value)
     assert message.startswith("no block has this name; got 'features'. To fix this, choose one of ")
-    assert "extent, profile, quantiles, waves_sum, waves_mean, colours_1" in message
+    assert "quantiles, waves, colours_1" in message
 
 
 def test_a_layout_of_widths():
@@ -140,7 +128,7 @@ def test_wrong_settings(settings, message):
 
 def test_the_outermost_settings_that_are_allowed():
     assert VectorConfig(rounds=64).rounds == 64
-    assert VectorConfig(buckets=1 << 20, rounds=1).layout(0)["shapes_0"].stop == 614 + (1 << 20)
+    assert VectorConfig(buckets=1 << 20, rounds=1).layout["shapes_0"].stop == 328 + (1 << 20)
 
 
 def test_settings_are_values():
@@ -154,7 +142,7 @@ def test_settings_are_values():
 def test_an_unknown_preset(preset):
     graphs = from_dense([np.zeros((1, 1))])
     message = f"A preset is 'full' or 'compact', or a VectorConfig; got {preset!r}."
-    for call in (lambda: embed(graphs, preset), lambda: layout(3, preset)):
+    for call in (lambda: embed(graphs, preset), lambda: layout(preset)):
         with pytest.raises(ValueError, match="preset") as error:
             call()
         assert str(error.value) == message

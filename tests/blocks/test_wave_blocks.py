@@ -1,21 +1,11 @@
-"""features and waves against their dense formulas."""
+"""waves against their dense formula."""
 
 from __future__ import annotations
 
-import networkx as nx
 import numpy as np
 import pytest
 from blocks import block_oracle
-from blocks.block_graphs import (
-    BOTH,
-    FEATURES,
-    blocks_of,
-    collection,
-    dense,
-    described,
-    each_kind,
-    matrices,
-)
+from blocks.block_graphs import FEATURES, blocks_of, collection, described, each_kind, matrices
 from cases import dense_graphs, from_dense, star
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,48 +16,26 @@ from artlas.blocks.config import WAVES
 
 
 def check(A, X, found, g=0, D=None):
-    """Compare the blocks of graph g of ``found`` with the oracle."""
-    n, D = len(A), block_oracle.descriptors(A) if D is None else D
+    """Compare the waves of graph g of ``found`` with the oracle."""
+    D = block_oracle.descriptors(A) if D is None else D
     mean, tolerance = block_oracle.waves(A, D, X)
-    np.testing.assert_allclose(found["waves_mean"][g], mean, rtol=0, atol=tolerance)
-    sums = np.sign(found["waves_sum"][g]) * np.expm1(np.abs(found["waves_sum"][g]))
-    np.testing.assert_allclose(sums, n * mean, rtol=1e-6, atol=n * tolerance)
-    if X is not None:
-        sums, sizes = block_oracle.feature_sums(A, X)
-        values, error = block_oracle.s(sums), 1e-13 * sizes
-        lost = np.maximum(
-            block_oracle.s(sums + error) - values, values - block_oracle.s(sums - error)
-        )
-        assert (np.abs(found["features"][g] - values) <= lost + 1e-6 + 1e-7 * np.abs(values)).all()
+    np.testing.assert_allclose(found["waves"][g], mean, rtol=0, atol=tolerance)
 
 
 @each_kind()
 def test_every_kind_of_graph_and_of_features(kind, which):
     graphs = collection(kind)
     with kernels.use(which):
-        found = blocks_of(embed(graphs), graphs)
-    assert ("features" in found) == (kind != "none")
+        found = blocks_of(embed(graphs))
     for g, (A, D) in enumerate(zip(matrices(), described(), strict=True)):
         check(A, None if graphs.x is None else graphs[g].x.numpy(), found, g, D)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(dense_graphs(), st.sampled_from(list(FEATURES)), st.integers(0, 2**31))
 def test_any_small_graph(A, kind, seed):
     graphs = collection(kind, [A], seed)
-    check(A, None if graphs.x is None else graphs.x.numpy(), blocks_of(embed(graphs), graphs))
-
-
-@pytest.mark.parametrize("which", BOTH)
-def test_large_features_that_hardly_differ_keep_the_digits_of_their_differences(which):
-    """deg X o X - X o AX would cancel two sums of 1e16 here."""
-    A = dense(nx.complete_graph(101))
-    x = np.full((101, 2), 1e6, dtype=np.float32)
-    x[0, 1] += 2
-    graphs = from_dense([A], x=x)
-    with kernels.use(which):
-        found = blocks_of(embed(graphs), graphs)["features"][0, 6:]
-    np.testing.assert_allclose(found, [0, np.log1p(400)], atol=1e-6)
+    check(A, None if graphs.x is None else graphs.x.numpy(), blocks_of(embed(graphs)))
 
 
 def test_means_at_a_hub_keep_their_digits():
@@ -75,7 +43,7 @@ def test_means_at_a_hub_keep_their_digits():
     A, x = star(3000), np.full((3001, 1), 1.1, dtype=np.float32)
     degree = A.sum(1)
     graphs = from_dense([A], x=x)
-    found = blocks_of(embed(graphs), graphs)["waves_mean"][0]
+    found = blocks_of(embed(graphs))["waves"][0]
     D = np.zeros((2, 9))  # hub and leaf
     D[:, 0] = np.log1p(degree[[0, 1]])
     D[:, 1] = np.log1p([1, 3000])
@@ -92,8 +60,8 @@ def test_means_at_a_hub_keep_their_digits():
 
 @pytest.mark.parametrize("hop", range(3))
 def test_frequencies_are_near_normal_and_scaled(hop):
-    turns = twin.frequencies(3000, hop)
-    assert turns.shape == (3000, WAVES)
+    turns = twin.frequencies(1500, hop)
+    assert turns.shape == (1500, WAVES)
     z = turns[9:] * 2 * np.pi / 2.0
     assert z.mean() == pytest.approx(0, abs=5e-3)
     assert z.std() == pytest.approx(1, abs=5e-3)
@@ -119,7 +87,7 @@ def test_waves_of_single_nodes_approximate_a_gaussian_kernel():
     """Random Fourier features: the mean of products is half the kernel of the differences."""
     x = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32) / 4
     graphs = from_dense([np.zeros((1, 1))] * 12, x=x)
-    waves = blocks_of(embed(graphs), graphs)["waves_mean"]
+    waves = blocks_of(embed(graphs))["waves"]
     values = np.sign(x) * np.log2(1 + np.abs(x)) / np.sqrt(3)
     squares = ((values[:, None] - values[None]) ** 2).sum(2)
     expected = np.exp(-(2.0**2) * squares / 2) / 2  # a node without neighbours has one hop

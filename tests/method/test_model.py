@@ -218,7 +218,8 @@ def test_a_prepared_batch_gives_the_energies_of_its_graphs(graphs):
 def test_using_graphs_leaves_nothing_in_them(graphs):
     model, before = ART(), set(vars(graphs))
     model.align(graphs)
-    model.embed(graphs)
+    for representation in (None, "plus", "paper"):
+        model.embed(graphs, representation)
     assert set(vars(graphs)) - before <= {"degree", "sizes"}
     copied = pickle.loads(pickle.dumps(graphs))
     assert torch.equal(model.embed(copied, "paper"), model.embed(graphs, "paper"))

@@ -42,7 +42,6 @@ def test_graphs_by_roles_and_without(graphs, which):
     model = sharpened(SMALL)
     with kernels.use(which):
         roles, none = model.embed(graphs, "plus"), model.embed(graphs, "plus-no-roles")
-        assert torch.equal(model.embed(graphs), roles)  # the better one for graphs
         assert roles.shape == (len(graphs), 4 * 4 * 3)
         assert none.shape == (len(graphs), 4 * 3)
         for g, graph in enumerate(graphs):
@@ -99,7 +98,6 @@ def test_nodes_by_roles_and_without():
     egos = artlas.ego_graphs(network, [0, 5, 75], artlas.PprConfig(most_nodes=20))
     model = sharpened(SMALL)
     roles, none = model.embed(egos, "plus"), model.embed(egos, "plus-no-roles")
-    assert torch.equal(model.embed(egos), none)  # the better one for nodes
     assert roles.shape == (3, 4 * 5)
     assert none.shape == (3, 3 * 5)
     for c in range(3):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from artlas import checks
 from artlas.blocks.layout import Block, Layout, numbered
@@ -48,18 +49,23 @@ class VectorConfig:
     @property
     def full_layout(self) -> Layout:
         """The blocks before projection."""
-        quantiles = (f"{name}_{q}" for name in DESCRIPTORS for q in range(QUANTILES))
-        blocks = [Block("quantiles", tuple(quantiles)), numbered("waves", WAVES)]
-        for name, first in (("colours", 1), ("shapes", 0)):
-            for r in range(first, self.rounds):
-                blocks.append(numbered(f"{name}_{r}", self.buckets, FLOOR))
-        return Layout(tuple(blocks))
+        return _full_layout(self.rounds, self.buckets)
 
     @property
     def layout(self) -> Layout:
         """The blocks of vectors."""
         full = self.full_layout
         return Layout(tuple(map(_compact, full.blocks))) if self.compact else full
+
+
+@lru_cache(maxsize=4)  # as naming thousands of columns takes longer than embedding a small graph
+def _full_layout(rounds: int, buckets: int) -> Layout:
+    quantiles = (f"{name}_{q}" for name in DESCRIPTORS for q in range(QUANTILES))
+    blocks = [Block("quantiles", tuple(quantiles)), numbered("waves", WAVES)]
+    for name, first in (("colours", 1), ("shapes", 0)):
+        for r in range(first, rounds):
+            blocks.append(numbered(f"{name}_{r}", buckets, FLOOR))
+    return Layout(tuple(blocks))
 
 
 def _compact(block: Block) -> Block:

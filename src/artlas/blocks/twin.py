@@ -15,7 +15,7 @@ from artlas.blocks.config import DESCRIPTORS, QUANTILES, WAVES
 Matrix = NDArray[np.float64]
 Colours = NDArray[np.uint64]
 _SPREAD = np.array([0.5, 0.5, 0.7, 0.7, 0.3, 0.4, 0.3, 0.15, 0.2])
-WALKS = 1 << 20  # of two steps looked at together
+_WALKS, _ROWS = 1 << 20, 1 << 14  # walks of two steps, and rows of waves, at a time
 _STRUCTURE_SCALE, _FEATURE_SCALE, _HOPS = 0.3, 2.0, 3
 
 
@@ -41,7 +41,7 @@ def write_blocks(
 
 def _blocks(A: Any, X: Any, rounds: int, buckets: int) -> list[Matrix]:
     D, triangles, core = descriptors(A)
-    parts = [quantiles(D).ravel(), node_waves(A, D, X).mean(0)]
+    parts = [quantiles(D).ravel(), waves(A, D, X)]
     start = np.zeros(len(D), dtype=np.uint64) if X is None else first_colours(X)
     for shapes in (False, True):
         colours = shape_colours(start, triangles, core) if shapes else start
@@ -83,20 +83,21 @@ def walks(A: Any) -> tuple[NDArray[np.int64], list[Matrix]]:
     triangles, three = np.zeros(n), np.zeros(n)
     # Walks that are no cycles: i - a - i - c - i, and i - a - b - a - i for b other than i.
     four = squares * reach**2 + inverse * (A @ (squares * reach)) - squares * (A @ squares)
-    high, low = np.repeat(np.arange(n), degree), A.indices.astype(np.int64)
+    col = A.indices.astype(np.int64)
+    high, low = np.repeat(np.arange(n), degree), col
     high, low = high[low < high], low[low < high]
-    edges = np.sort(high * n + low)
-    parts = np.cumsum(np.bincount(high, degree[low], n)) // WALKS
+    edges = high * n + low
+    parts = np.cumsum(np.bincount(high, degree[low], n)) // _WALKS
     for few in np.split(np.arange(len(high)), np.flatnonzero(np.diff(parts[high])) + 1):
         # Walks t - u - w from t to lower nodes.
         steps = degree[low[few]]
         place = np.arange(steps.sum()) - np.repeat(np.cumsum(steps) - steps, steps)
-        w = A.indices[np.repeat(A.indptr[low[few]], steps) + place].astype(np.int64)
+        w = col[np.repeat(A.indptr[low[few]], steps) + place]
         t, u = np.repeat(high[few], steps), np.repeat(low[few], steps)
         t, u, w = (nodes[w < t] for nodes in (t, u, w))
         ends, at = np.unique(t * n + w, return_inverse=True)
         share = inverse[t] * inverse[u] * inverse[w]
-        closed = (w < u) & np.isin(ends, edges)[at]
+        closed = (w < u) & np.isin(ends, edges, assume_unique=True)[at]
         for nodes in (t, u, w):
             triangles += np.bincount(nodes[closed], minlength=n)
             three += np.bincount(nodes[closed], 2 * share[closed], n)
@@ -115,10 +116,12 @@ def core_numbers(A: Any) -> NDArray[np.int64]:
     level = 0
     while left.any():
         level = max(level, int(degree[left].min()))
-        while (peeled := left & (degree <= level)).any():
-            core[peeled] = level
-            left &= ~peeled
-            degree -= (A @ peeled.astype(np.float64)).astype(np.int64)
+        peeled = np.flatnonzero(left & (degree <= level))
+        while len(peeled):
+            core[peeled], left[peeled] = level, False
+            near, edges = np.unique(A[peeled].indices, return_counts=True)
+            degree[near] -= edges
+            peeled = near[left[near] & (degree[near] <= level)]
     return core
 
 
@@ -129,20 +132,22 @@ def quantiles(D: Matrix) -> Matrix:
     return grid.reshape(QUANTILES, nodes, len(DESCRIPTORS)).mean(1).T
 
 
-def node_waves(A: Any, D: Matrix, X: Any) -> Matrix:
-    r"""Compute :math:`\cos(H \Omega + b)` of every node, [n, 256]."""
+def waves(A: Any, D: Matrix, X: Any) -> Matrix:
+    r"""Average :math:`\cos(H \Omega + b)` over all nodes, [256]."""
     values = [D.astype(np.float32)]
     if X is not None:
         filled = np.maximum((X != 0).sum(1), 1)
         logs = np.sign(X) * np.log1p(np.abs(X.astype(np.float64)))
         values.append(logs / (np.log(2) * np.sqrt(filled))[:, None])
-    hop = np.column_stack(values)
     degree = np.maximum(np.diff(A.indptr).astype(np.float64), 1)[:, None]
-    angle = phases()
-    for number in range(_HOPS):
-        hop = A @ hop / degree if number else hop
-        angle = angle + hop @ frequencies(hop.shape[1], number)
-    return np.cos(2 * np.pi * angle)
+    hops = [np.column_stack(values)]
+    for _ in range(1, _HOPS):
+        hops.append(A @ hops[-1] / degree)
+    H, width = np.column_stack(hops), hops[0].shape[1]
+    omega = np.concatenate([frequencies(width, hop) for hop in range(_HOPS)])
+    parts = (H[i : i + _ROWS] @ omega + phases() for i in range(0, len(H), _ROWS))
+    total: Matrix = sum(np.cos(2 * np.pi * angle).sum(0) for angle in parts)
+    return total / len(H)
 
 
 def frequencies(width: int, hop: int) -> Matrix:
