@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from artlas.training.config import PretrainConfig as PretrainConfig
     from artlas.training.coverage import pretrain as pretrain
 
-# Idle threads of OpenMP spin for milliseconds by default, and so take the cores from every other
-# process, and from each other: beside two busy processes, that costs a factor of 5 to 30. Set before
-# PyTorch loads OpenMP; a value of the user's own stays.
+# By default, idle threads of OpenMP spin for milliseconds and keep the cores from others, which
+# costs a factor of 5 to 30 beside two busy processes. This must be set before PyTorch loads OpenMP;
+# a value of the user's own stays.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 __version__ = "0.2.0.dev0"
