@@ -16,7 +16,7 @@ from torch import Tensor
 
 from artlas.checks import integer, one_of, positive
 from artlas.errors import quoted, raise_graph_error
-from artlas.learning import kernel_machine, saved_estimators
+from artlas.learning import block_weights, kernel_machine, saved_estimators
 from artlas.learning.fit_report import FitReport, Neighbour
 from artlas.learning.kernel_machine import Settings
 from artlas.learning.rows import Rows, is_vectors, layout_of, rows_of_graphs, rows_of_vectors
@@ -71,7 +71,8 @@ class GraphEstimator(BaseEstimator):
     ) -> dict[str, float]:
         """Measure by how much each block raises the leave-one-out accuracy, or R², of a fit.
 
-        Fits once to the graphs with all blocks, and once without each of them.
+        Fits once to the graphs with all blocks, and once without each of them, with equal weights
+        unless ``weights`` gives others.
         """
         rows = self._read(X)
         y = targets_of(y, rows)
@@ -136,7 +137,8 @@ class GraphEstimator(BaseEstimator):
             landmarks=anchors if len(targets) > self.exact_up_to else None,
             ridge=machine.ridge,
             quality=quality,
-            alignments=machine.alignments(targets[machine.anchors]),
+            weights=dict(zip(machine.kernel.names, machine.kernel.weights, strict=True)),
+            alignments=block_weights.alignments(machine.kernel, targets[machine.anchors]),
             seconds=time.perf_counter() - started,
         )
         if self.verbose:

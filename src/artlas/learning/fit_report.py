@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 class FitReport:
     """Sizes, leave-one-out quality and blocks of a fitted estimator.
 
-    quality: by name, of the predictions of every training graph from all others; alignments: how
-    well each block's kernel fits the labels, from 0 to 1; landmarks: None where every training
+    quality: by name, of the predictions of every training graph from all others; weights: of
+    the blocks, which sum to one; alignments: how well each block's kernel fits the labels, from 0
+    to 1; landmarks: None where every training
     graph is compared with.
     """
 
@@ -22,6 +23,7 @@ class FitReport:
     landmarks: int | None
     ridge: float
     quality: Mapping[str, float]
+    weights: Mapping[str, float]
     alignments: Mapping[str, float]
     seconds: float
 
@@ -33,7 +35,7 @@ class FitReport:
             f"{self.graphs:,} graphs{classes}, {self.columns:,} columns, {self.seconds:.1f} s",
             f"leave-one-out: {quality}",
             f"ridge: {self.ridge:.3g} ({solver})",
-            *_table("block", "alignment", self.alignments),
+            *_table("block", {"weight": self.weights, "alignment": self.alignments}),
         ]
         return "\n".join(lines)
 
@@ -68,13 +70,17 @@ class Explanation:
             what += f" (probability {self.probability:.2f}), before {self.runner_up}"
         near = [f"{n.number:>9,}  {n.similarity:10.3f}  {n.label}" for n in self.neighbours]
         parts = {**self.contributions, "average": self.base}
-        return "\n".join(
-            [what, *_table("block", "contribution", parts), "nearest    similarity  label", *near]
-        )
+        table = _table("block", {"contribution": parts})
+        return "\n".join([what, *table, "nearest    similarity  label", *near])
 
 
-def _table(left: str, right: str, values: Mapping[str, float]) -> list[str]:
-    width = max(map(len, [left, *values]))
-    ranked = sorted(values.items(), key=lambda pair: -abs(pair[1]))
-    head = f"{left:<{width}}  {right}"
-    return [head, *(f"{name:<{width}}  {value:{len(right)}.3f}" for name, value in ranked)]
+def _table(left: str, columns: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Lay columns of numbers out, ranked by the size of the last one's."""
+    *_, ranking = columns.values()
+    names = sorted(ranking, key=lambda name: -abs(ranking[name]))
+    width = max(map(len, [left, *names]))
+    lines = [f"{left:<{width}}" + "".join(f"  {title}" for title in columns)]
+    for name in names:
+        cells = (f"  {values[name]:{len(title)}.3f}" for title, values in columns.items())
+        lines.append(f"{name:<{width}}" + "".join(cells))
+    return lines

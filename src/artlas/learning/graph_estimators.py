@@ -32,10 +32,11 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):
 
     preset: of the graphs' vectors, "full", "compact" or a :class:`artlas.blocks.VectorConfig`;
     blocks: of vectors, a Layout or a mapping of names to widths, by default one for all columns;
-    weights: of blocks by name, 1 where not named; ridge: of the regression, by default chosen by
-    leave-one-out; class_weight: "balanced" lets all classes weigh the same; exact_up_to: the most
-    training graphs that are all compared with (beyond, ``landmarks`` of them, drawn by
-    ``random_state``); verbose: print the report of the fit.
+    weights: of blocks by name, 1 where not named, so that {} gives equal ones; by default powers of
+    the blocks' alignments with the labels, chosen by leave-one-out; ridge: of the regression, by
+    default chosen by leave-one-out; class_weight: "balanced" lets all classes weigh the same;
+    exact_up_to: the most training graphs that are all compared with (beyond, ``landmarks`` of
+    them, drawn by ``random_state``); verbose: print the report of the fit.
 
     After fit: ``report_`` says what it found, ``classes_`` are the classes.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from artlas.blocks.layout import Layout
-from artlas.learning import kernel_ridge, nystroem
+from artlas.learning import block_weights, kernel_ridge, nystroem
 from artlas.learning.block_kernel import BlockKernel, spread_out
 
 _ROUNDING = 1e-5  # of a kernel in float32
@@ -96,26 +96,6 @@ class KernelMachine:
             rest += base
         return found, rest
 
-    def alignments(self, targets: Tensor) -> dict[str, float]:
-        r"""Measure how well each block's kernel fits the anchors' targets [m, C].
-
-        .. math:: \langle HKH, H Y Y^T H \rangle / (\|HKH\| \, \|H Y Y^T H\|)
-
-        with H centring, on at most 500 anchors; 0 says nothing about the targets, 1 all.
-        """
-        part = spread_out(len(targets), _SAMPLE)
-        sample, targets = self.kernel.anchors[part], targets[part] - targets[part].mean(0)
-        norm = (targets.T @ targets).norm()
-        kernel = replace(self.kernel, anchors=sample)
-        found = {}
-        for name, term in kernel.by_block(sample):
-            centred = term.double() - term.double().mean(0)
-            centred -= centred.mean(1, keepdim=True)
-            scale = centred.norm() * norm
-            share = (targets * (centred @ targets)).sum() / scale if scale > 0 else 0.0
-            found[name] = float(share)
-        return found
-
 
 def fit(
     rows: Tensor, layout: Layout, targets: Tensor, sample_weights: Tensor, settings: Settings
@@ -127,6 +107,8 @@ def fit(
     if len(rows) <= settings.exact_up_to:
         anchors = torch.arange(len(rows))
         kernel = BlockKernel.fit(rows, layout, settings.weights)
+        if settings.weights is None:
+            kernel = block_weights.learned(kernel, targets, sample_weights)
         gram = kernel.gram()
         found = kernel_ridge.fit(gram, targets, sample_weights, settings.ridge)
         familiar = gram.fill_diagonal_(-1).amax(1)
@@ -135,6 +117,8 @@ def fit(
         random = np.random.default_rng(settings.random_state)
         anchors = torch.from_numpy(np.sort(random.choice(len(rows), count, replace=False)))
         kernel = BlockKernel.fit(rows, layout, settings.weights, anchors)
+        if settings.weights is None:
+            kernel = block_weights.learned(kernel, targets[anchors], sample_weights[anchors])
         found, nearest = nystroem.fit(kernel, rows, targets, sample_weights, settings.ridge)
         others = torch.ones(len(rows), dtype=torch.bool)
         others[anchors] = count == len(rows)  # without others, nothing is known to be far away
