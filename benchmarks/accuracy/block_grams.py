@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from artlas.blocks import Layout
-from artlas.learning import kernel_ridge
-from artlas.learning.block_kernel import BlockKernel
+from artlas.learning import block_weights, kernel_ridge
+from artlas.learning.block_kernel import BlockKernel, spread_out
 
 Numbers = NDArray[np.int64]
 
@@ -34,11 +34,8 @@ class BlockGrams:
         kernel = BlockKernel.fit(vectors[torch.from_numpy(train)], layout)
         equal = replace(kernel, weights=(1.0,) * len(kernel.names))
         rows = equal.scaled(vectors[torch.from_numpy(test)])
-        within = torch.stack([term for _, term in equal.by_block(equal.anchors)])
-        within = (within + within.transpose(1, 2)) / 2
-        within.diagonal(dim1=1, dim2=2).fill_(1)
         across = torch.stack([term for _, term in equal.by_block(rows)])
-        return cls(kernel.names, within, across)
+        return cls(kernel.names, block_weights.grams_of(kernel, torch.arange(len(train))), across)
 
     def predict(self, labels: Numbers, chosen: Sequence[str]) -> Numbers:
         """Learn from the training graphs' labels by these blocks alone, and predict the others.
@@ -52,12 +49,16 @@ class BlockGrams:
             return np.full(self.across.shape[1], most)
         targets = torch.eye(len(classes), dtype=torch.float64)[torch.from_numpy(own)]
         weights = torch.ones(len(labels), dtype=torch.float64)
-        found = kernel_ridge.fit(self._mean(self.within, places), targets, weights)
-        scores = self._mean(self.across, places).double() @ found.coefficients + found.intercept
+        part = spread_out(len(labels), block_weights.SAMPLE)
+        sample = self.within[places][:, part][:, :, part]
+        shares = block_weights.choose(sample, targets[part], weights[part])
+        found = kernel_ridge.fit(self._mix(self.within, places, shares), targets, weights)
+        across = self._mix(self.across, places, shares).double()
+        scores = across @ found.coefficients + found.intercept
         return np.asarray(classes[scores.argmax(1).numpy()])
 
-    def _mean(self, grams: Tensor, places: list[int]) -> Tensor:
+    def _mix(self, grams: Tensor, places: list[int], shares: Sequence[float]) -> Tensor:
         total = torch.zeros_like(grams[0])
-        for place in places:
-            total += grams[place]
-        return total / len(places)
+        for place, share in zip(places, shares, strict=True):
+            total += share * grams[place]
+        return total

@@ -252,11 +252,11 @@ def test_kernels_of_blocks_give_the_classifiers_predictions():
     split = stratified_folds(labels, [0])[0]
     known = labels[split.train]
     grams = BlockGrams.of(torch.from_numpy(vectors), layout, split.train, split.test)
-    names = layout.names
+    names, widths = layout.names, dict(zip(layout.names, layout.widths, strict=True))
     for chosen in [names, names[1:], names[:2], ("told",), ("more", "constant")]:
-        weights = {name: float(name in chosen) for name in names}
-        machine = artlas.GraphClassifier(blocks=layout, weights=weights)
-        wanted = machine.fit(vectors[split.train], known).predict(vectors[split.test])
+        own = np.concatenate([vectors[:, layout[name]] for name in chosen], 1)
+        machine = artlas.GraphClassifier(blocks={n: widths[n] for n in chosen})
+        wanted = machine.fit(own[split.train], known).predict(own[split.test])
         np.testing.assert_array_equal(grams.predict(known, chosen), wanted)
     assert len(set(grams.predict(known, ("constant",)))) == 1
 

@@ -16,28 +16,42 @@ _LEAST = 1e-3  # of a weight, relative to the largest
 
 
 def learned(kernel: BlockKernel, targets: Tensor, sample_weights: Tensor) -> BlockKernel:
-    r"""Return the kernel with weights :math:`w_b \propto a_b^p`, a the blocks' alignments.
-
-    The power p is the one of :data:`POWERS` whose ridge regression has the least leave-one-out
-    loss; 0 stands for equal weights. targets [m, C] and sample_weights [m] are the anchors'.
-    """
+    """Return the kernel with learned weights; targets [m, C] and sample_weights [m] of anchors."""
     if len(kernel.names) < 2:
         return kernel
     part = spread_out(len(targets), SAMPLE)
-    sample, targets, sample_weights = kernel.anchors[part], targets[part], sample_weights[part]
-    sizes = _alignments(replace(kernel, anchors=sample), targets)
-    largest = float(sizes.max())
-    if largest <= 0:
-        return kernel
-    shares = (sizes / largest).clamp(min=_LEAST)
+    weights = choose(grams_of(kernel, part), targets[part], sample_weights[part])
+    return replace(kernel, weights=weights)
+
+
+def choose(grams: Tensor, targets: Tensor, sample_weights: Tensor) -> tuple[float, ...]:
+    r"""Choose weights :math:`w_b \propto a_b^p` of kernels [B, n, n], a being their alignments.
+
+    The power p is the one of :data:`POWERS` whose ridge regression on targets [n, C] has the least
+    leave-one-out loss; 0 stands for equal weights. Weights sum to one.
+    """
+    sizes = _alignments(grams, targets)
+    shares = torch.ones_like(sizes)
+    if (largest := float(sizes.max())) > 0:
+        shares = (sizes / largest).clamp(min=_LEAST)
     candidates = []
     for power in POWERS:
         weights = shares**power / (shares**power).sum()
-        candidate = replace(kernel, weights=tuple(weights.tolist()), anchors=sample)
-        found = kernel_ridge.fit(candidate.gram(), targets, sample_weights)
+        gram = torch.einsum("b,bij->ij", weights.float(), grams)
+        found = kernel_ridge.fit(gram, targets, sample_weights)
         loss = kernel_ridge.squared_loss(targets, found.left_out, sample_weights)
-        candidates.append((loss, power, candidate.weights))
-    return replace(kernel, weights=min(candidates)[2])
+        candidates.append((loss, power, tuple(weights.tolist())))
+    return min(candidates)[2]
+
+
+def grams_of(kernel: BlockKernel, part: Tensor) -> Tensor:
+    """Compare some anchors with each other block by block, float32 [B, n, n], without weights."""
+    count = len(kernel.names)
+    sample = replace(kernel, weights=(1.0,) * count, anchors=kernel.anchors[part])
+    grams = torch.empty(count, len(part), len(part))
+    for gram, (_, term) in zip(grams, sample.by_block(sample.anchors), strict=True):
+        gram.copy_((term + term.T) / 2).fill_diagonal_(1)
+    return grams
 
 
 def alignments(kernel: BlockKernel, targets: Tensor) -> dict[str, float]:
@@ -48,17 +62,17 @@ def alignments(kernel: BlockKernel, targets: Tensor) -> dict[str, float]:
     with H centring, on at most 600 anchors; 0 says nothing about the targets, 1 all.
     """
     part = spread_out(len(targets), SAMPLE)
-    found = _alignments(replace(kernel, anchors=kernel.anchors[part]), targets[part])
+    found = _alignments(grams_of(kernel, part), targets[part])
     return dict(zip(kernel.names, found.tolist(), strict=True))
 
 
-def _alignments(kernel: BlockKernel, targets: Tensor) -> Tensor:
+def _alignments(grams: Tensor, targets: Tensor) -> Tensor:
     targets = targets - targets.mean(0)
-    norm = (targets.T @ targets).norm()
-    found = []
-    for _, term in kernel.by_block(kernel.anchors):
-        centred = term.double() - term.double().mean(0)
+    norm, found = (targets.T @ targets).norm(), torch.zeros(len(grams), dtype=torch.float64)
+    for place, gram in enumerate(grams):
+        centred = gram.double() - gram.double().mean(0)
         centred -= centred.mean(1, keepdim=True)
         scale = centred.norm() * norm
-        found.append((targets * (centred @ targets)).sum() / scale if scale > 0 else scale)
-    return torch.stack(found) if found else norm.new_zeros(0)
+        if scale > 0:
+            found[place] = (targets * (centred @ targets)).sum() / scale
+    return found
