@@ -20,7 +20,7 @@ from artlas.method.batching import BUDGET, as_data, split_by_budget
 from artlas.method.config import ArtConfig
 from artlas.method.encoder import Encoder
 from artlas.method.energy import coordinates, coverage
-from artlas.nodes.ego import EgoGraphs, PprConfig, ego_graphs
+from artlas.nodes.ego import PprConfig, ego_graphs
 
 
 class ART(nn.Module):
@@ -121,9 +121,7 @@ class ART(nn.Module):
         the bits of the result do not depend on it. The result is where the model is;
         ``numpy.asarray`` takes it from a CPU without a copy.
         """
-        if representation is None:
-            ego = isinstance(graphs, EgoGraphs)
-            representation = forms.DEFAULT_EGO if ego else forms.DEFAULT
+        representation = representation or forms.default_for(graphs)
         if representation in forms.WITHOUT_MODEL:
             parts = split_by_budget(self.config, graphs, budget)
             vectors = _join(tuple(forms.without_model(b, representation) for b in parts), 0)
@@ -132,9 +130,10 @@ class ART(nn.Module):
 
     @torch.no_grad()
     def embed_with_energies(
-        self, graphs: Any, representation: str = forms.DEFAULT, budget: int = BUDGET
+        self, graphs: Any, representation: str | None = None, budget: int = BUDGET
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Embed graphs as :meth:`embed` does; return vectors, energies and residuals [G, K]."""
+        representation = representation or forms.default_for(graphs)
         forms.check_representation(representation)
         results = []
         for batch in split_by_budget(self.config, graphs, budget):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -12,6 +14,7 @@ from artlas.method import z_plus
 from artlas.method.batching import GraphBatch
 from artlas.method.config import ArtConfig
 from artlas.method.energy import coordinates
+from artlas.nodes.ego import EgoGraphs
 
 # Vectors of named blocks (artlas.blocks), by representation; they need no model.
 BLOCKS = {"blocks": PRESETS["full"], "compact": PRESETS["compact"]}
@@ -29,6 +32,11 @@ def node_features(batch: GraphBatch, config: ArtConfig) -> Tensor:
     if config.featureless == "degree":
         return normalised_degree(graphs.degree, graphs.node_ptr).unsqueeze(1)
     return torch.ones(graphs.num_nodes, 1)
+
+
+def default_for(graphs: Any) -> str:
+    """Return the default representation of graphs, or of ego-graphs."""
+    return DEFAULT_EGO if isinstance(graphs, EgoGraphs) else DEFAULT
 
 
 def without_model(batch: GraphBatch, representation: str) -> Tensor:
