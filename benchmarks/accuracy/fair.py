@@ -30,7 +30,10 @@ leave-one-out on the training graphs. "WL kernel, tuned SVM" is ours, described 
 a second source, the others are quoted from the paper and were not compared with it again."""
 UNSEEN_ABOUT = """ENZYMES, DD, IMDB-MULTI and REDDIT-BINARY took no part in the choice of blocks and
 head here, which was made on the datasets of `development.md`; the prototype that it began from had
-been measured on all eight. The mean of a row that lacks a dataset is left out."""
+been measured on all eight. A first version, whose blocks weighed the same, was judged on ENZYMES,
+PROTEINS and DD (64.2, 77.7, 80.4). That the classifier weighs its blocks was decided afterwards,
+but on digits as graphs (92.5 to 96.9) and the development datasets (+0.4 on average) alone. The
+mean of a row that lacks a dataset is left out."""
 
 
 def run(options: Options) -> None:
