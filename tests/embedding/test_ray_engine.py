@@ -185,7 +185,7 @@ def test_ray_resumes_a_run_of_the_local_engine(tmp_path, model, inputs, local, m
     assert 2 not in begun.state.finished
     assert len(begun.state.saved[2]) >= 2
     words = [*(entry.path for entry in inputs), "--out", out, "--model", tmp_path / "model"]
-    more = ["--engine", "ray", "--workers", "1", "--budget", "1"]
+    more = ["--engine", "ray", "--workers", "1", "--budget", "1", "--representation", "plus"]
     done = CliRunner().invoke(app, ["embed", *map(str, words), *more])
     assert done.exit_code == 1
     assert done.output.count("left out") == len(BAD)

@@ -97,7 +97,7 @@ def test_the_page_stands_alone_and_links_only_within():
     assert all(link.startswith("#") for link in inside)
     assert len(read.ids) == len(set(read.ids))
     pictures = [link for link in read.links if link.startswith("data:")]
-    files = [*RESULTS.glob("*.png"), *RESULTS.glob("*.svg")]
+    files = [*RESULTS.glob("*.png"), *RESULTS.glob("*.svg"), *BENCHMARKS.glob("*.png")]
     assert len(pictures) == len({path.stem for path in files})
     kept = {path.read_bytes() for path in files}
     assert all(base64.b64decode(link.partition("base64,")[2]) in kept for link in pictures)

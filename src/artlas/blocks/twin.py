@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 from torch import Tensor
 
 from artlas.blocks.config import DESCRIPTORS, QUANTILES, WAVES
@@ -29,6 +28,8 @@ def write_blocks(
     buckets: int,
 ) -> None:
     """Write the vectors of graphs in CSR form into out [G, D]."""
+    from scipy.sparse import csr_array  # importing artlas stays light
+
     rows, columns = row_ptr.numpy(), col.numpy()
     for g, (first, last) in enumerate(pairwise(node_ptr.tolist())):
         start, stop = rows[first], rows[last]
